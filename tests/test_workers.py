@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from distributed import LocalCluster
 
-from moses_integration.decoder.beyond import BeyondDecoderError
+from moses_integration.decoder.settings import UnsupportedError
 from phrasescore.errors import InputError, UserError, WorkersLostError
 from phrasescore.workers import Shared, Workers, available_cores, map_ordered, start_workers
 
@@ -122,7 +122,7 @@ class Failing:
 def test_an_error_of_a_worker_of_a_scheduler_names_the_worker(cluster: LocalCluster) -> None:
     failures = (
         (InputError("a: is wrong; fix it"), InputError, "a: is wrong; fix it"),
-        (BeyondDecoderError("a: has no b", "remove it"), UserError, "a: has no b; remove it, or use Moses"),
+        (UnsupportedError("a: has no b", "remove it"), UserError, "a: has no b; remove it, or use Moses"),
         (FileNotFoundError(2, "No such file or directory", "/a"), UserError, "/a: No such file or directory"),
         (MemoryError(), UserError, "memory ran out; close other programs or give smaller sizes"),
     )

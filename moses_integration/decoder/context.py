@@ -1,7 +1,7 @@
-"""Features of the target words before a phrase: language models.
+"""Features of a phrase and its target context: language models.
 
-They are asked in batches: once for all hypotheses of a stack, so that a network in this place computes one large
-product instead of many small ones.
+They score all candidates of a stack in one batch, so that a network computes one large product.
+
 Shapes: T translations of one source phrase, N extensions of hypotheses, K components of a feature.
 """
 
@@ -28,32 +28,31 @@ LN_10 = 2.30258509299405
 class ContextFeature(Feature, ABC):
     """A feature whose value depends on the target words before the phrase.
 
-    States are numbers that it hands out: two hypotheses with the same number are alike in all that may follow. Of those
-    that are alike it need tell so only when they come of one call, for only hypotheses of one stack are recombined.
+    A state is a number. Hypotheses with equal states have equal scores in all continuations. Equivalent states need
+    equal numbers only within one call, because only hypotheses of one stack are recombined.
     """
 
     @abstractmethod
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
-        """Return the values [T, K] that no context can change, and an estimate [T, K] of what context will add."""
+        """Return the values [T, K] that do not depend on context, and an estimate [T, K] of the rest."""
 
     @abstractmethod
     def begin(self, phrases: Sequence[Words]) -> int:
-        """Forget the last sentence; return the state before the first word. Phrases are then known by their index."""
+        """Start a sentence and return its initial state; `extend` refers to these phrases by index."""
 
     @abstractmethod
     def extend(self, states_N: Indices, phrases_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
-        """Return the values [N, K] that phrases add behind these states, without what `alone` gave, and the states.
+        """Return the values [N, K] of phrases after these states, without those of `alone`, and the new states.
 
-        `is_end` says that the sentences end with these phrases.
+        With `is_end`, the sentences end with these phrases.
         """
 
 
 class LanguageModel(ContextFeature):
     """An n-gram model read by KenLM, ARPA or binary (moses/LM/Ken.cpp). Values are natural logs.
 
-    The sum over a sentence is ln p of the sentence with `</s>`; but behind an empty last phrase, as a dropped unknown
-    word is, it lacks that of `</s>`, which Moses forgets there. Where a file has minus infinity, Moses goes on with it;
-    here it is refused.
+    The sum over a sentence is ln p with `</s>`. As in Moses, `</s>` is not scored after an empty last phrase (a dropped
+    unknown word). Unlike Moses, a log-probability of minus infinity is an error.
     """
 
     def __init__(self, label: str, path: Path) -> None:
@@ -61,18 +60,18 @@ class LanguageModel(ContextFeature):
         self.path = path
 
     def load(self, wanted: Set[bytes] = frozenset()) -> None:
-        """Load the file, all of it."""
+        """Load the model."""
         if not self.path.exists():
-            raise UserError(f"{self.path}: is not there, but the ini names it; mend the line")
+            raise UserError(f"{self.path}: does not exist, but the ini names it; fix the line")
         self._model = load_kenlm(self.path)
         from kenlm import State
 
         self._new_state: type[kenlm.State] = State
         self._context = self._model.order - 1
-        self._passing = [State() for _ in range(self._context - 1)]
+        self._scratch = [State() for _ in range(self._context - 1)]
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
-        """Return ln p of the words whose whole n-gram lies in the phrase, and of the others with what is known."""
+        """Return ln p of the words whose n-gram is inside the phrase; estimate the others by shorter n-grams."""
         full_T, inside_T = [], []
         for phrase in phrases:
             scores, _ = self._without_context(_text(phrase))
@@ -83,21 +82,21 @@ class LanguageModel(ContextFeature):
         return inside_TK * LN_10, full_TK * LN_10 - inside_TK * LN_10
 
     def begin(self, phrases: Sequence[Words]) -> int:
-        """Forget all states but the one of `<s>`."""
+        """Reset the states to that of `<s>`."""
         start = self._new_state()
         self._model.BeginSentenceWrite(start)
         self._phrases = [_text(phrase) for phrase in phrases]
         self._states = [start]
         self._number_of = {start: 0}
-        self._known: dict[int, tuple[float, int]] = {}
+        self._scored: dict[int, tuple[float, int]] = {}
         self._last_words: dict[int, int] = {}
         return 0
 
     def extend(self, states_N: Indices, phrases_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
-        """Return ln p of the first words of the phrases in their context, and of `</s>`, and the states behind."""
-        # Many hypotheses of a stack share state and phrase; each such pair is scored once a sentence.
+        """Return ln p of the words whose n-gram starts before the phrase, plus `</s>` at the end, and new states."""
+        # Many hypotheses share the state and the phrase; each such pair is scored once per sentence.
         pairs, pair_N = np.unique(states_N * len(self._phrases) + phrases_N, return_inverse=True)
-        found = [self._known.get(pair) or self._extend(pair) for pair in pairs.tolist()]
+        found = [self._scored.get(pair) or self._extend(pair) for pair in pairs.tolist()]
         if is_end:
             phrases = [self._phrases[pair % len(self._phrases)] for pair in pairs.tolist()]
             found = [
@@ -110,23 +109,23 @@ class LanguageModel(ContextFeature):
         return scores[pair_N][:, None] * LN_10, states[pair_N]
 
     def _extend(self, pair: int) -> tuple[float, int]:
-        """Score one phrase behind one state (log10), and remember it."""
+        """Return the score of a phrase after a state (log10) and the new state."""
         state, number = divmod(pair, len(self._phrases))
         phrase = self._phrases[number]
         score, before = 0.0, self._states[state]
-        seen = phrase[: self._context]
-        # Only the last state is kept.
-        for word, after in zip(seen, (*self._passing[: len(seen) - 1], self._new_state()), strict=False):
+        words = phrase[: self._context]
+        # Only the last state needs memory of its own.
+        for word, after in zip(words, (*self._scratch[: len(words) - 1], self._new_state()), strict=False):
             score += self._model.BaseScore(before, word, after)
             before = after
         if len(phrase) > self._context:
-            # The first words are out of sight behind a phrase this long: one state for all that precede it.
+            # The state after such a long phrase does not depend on the state before it.
             end = self._last_words.get(number)
             if end is None:
                 end = self._last_words[number] = self._number(self._without_context(phrase)[1])
         else:
             end = self._number(before)
-        self._known[pair] = result = (score, end)
+        self._scored[pair] = result = (score, end)
         return result
 
     def _number(self, state: kenlm.State) -> int:
@@ -136,7 +135,7 @@ class LanguageModel(ContextFeature):
         return number
 
     def _without_context(self, phrase: tuple[str, ...]) -> tuple[list[float], kenlm.State]:
-        """Return log10 p of each word given the words of the phrase before it, and the state behind the phrase."""
+        """Return log10 p of each word given the previous words of the phrase, and the state after the phrase."""
         before, after = self._new_state(), self._new_state()
         self._model.NullContextWrite(before)
         scores = []
@@ -151,5 +150,5 @@ class LanguageModel(ContextFeature):
 
 
 def _text(phrase: Words) -> tuple[str, ...]:
-    """Return words as KenLM's module wants them: one that is not UTF-8 is unknown, where Moses asks by its bytes."""
+    """Decode words for KenLM's module. Words of invalid UTF-8 become unknown words, unlike in Moses."""
     return tuple(map(as_text, phrase))

@@ -1,16 +1,15 @@
-"""From a moses.ini to the log-linear model that it names: features, weights, tables."""
+"""The log-linear model that a moses.ini declares: features, weights and tables."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from moses_integration.decoder.beyond import BeyondDecoderError
 from moses_integration.decoder.feature_kinds import KINDS
 from moses_integration.decoder.model import DEFAULT_TABLE_LIMIT, LogLinearModel
 from moses_integration.decoder.phrases import Feature, UnknownWordPenalty, Words
 from moses_integration.decoder.search import MOST
-from moses_integration.decoder.settings import DecoderSettings
+from moses_integration.decoder.settings import DecoderSettings, UnsupportedError
 from moses_integration.decoder.tables import PhraseTable
 from moses_integration.ini import FeatureLine, MosesIni, parse_truth, quote_text
 from phrasescore.errors import UserError
@@ -25,7 +24,7 @@ _OTHER_LANGUAGE_MODELS = ("SRILM", "IRSTLM")
 def load_model(
     ini: MosesIni, sentences: Iterable[Words], settings: DecoderSettings, *, factored_targets: bool = False
 ) -> LogLinearModel:
-    """Load what a moses.ini names, as far as these sentences need it; see `declare_model`."""
+    """Load the model that `declare_model` declares, with the table lines that these sentences need."""
     wanted = {phrase for sentence in sentences for phrase in phrases_of(sentence, settings.search.longest_phrase)}
     model = declare_model(ini, factored_targets=factored_targets)
     table = ini.phrase_table()
@@ -39,10 +38,10 @@ def load_model(
 
 
 def declare_model(ini: MosesIni, *, factored_targets: bool = False) -> LogLinearModel:
-    """Return features and weights of a moses.ini without loading any file, as for `-show-weights`.
+    """Return the features and weights of a moses.ini without loading any file.
 
-    With `factored_targets` the phrase table may have target words of several factors. The model then ranks the
-    translations of a phrase, but the search does not write factored translations.
+    With `factored_targets`, target words of the phrase table may have several factors. Such a model ranks the
+    translations of a phrase, but the search cannot write factored translations.
     """
     ini.phrase_table()
     lines = ini.features()
@@ -50,7 +49,7 @@ def declare_model(ini: MosesIni, *, factored_targets: bool = False) -> LogLinear
     target_factors = _target_factors(ini, is_factored=factored_targets)
     features = [_declare(ini, line, target_factors) for line in lines]
     if not any(isinstance(feature, UnknownWordPenalty) for feature in features):
-        raise UserError(f"{ini.name}: has no UnknownWordPenalty; Moses cannot do without, add it to [feature]")
+        raise UserError(f"{ini.name}: has no UnknownWordPenalty, which Moses needs; add it to [feature]")
     model = LogLinearModel(features)
     for label, numbers in ini.weights().items():
         model.set_weights({label: numbers}, ini.location("weight", f"{label}="))
@@ -58,47 +57,46 @@ def declare_model(ini: MosesIni, *, factored_targets: bool = False) -> LogLinear
 
 
 def _check_kinds(ini: MosesIni, lines: Iterable[FeatureLine]) -> None:
-    """Check that there are all kinds of features here, and none twice of which there can be one."""
     seen: set[str] = set()
     for line in lines:
         if line.kind in _BINARY_TABLES:
-            raise BeyondDecoderError(
+            raise UnsupportedError(
                 f"{ini.at(line.row)}: the embedded decoder reads text tables, not {line.kind}",
                 "name the text table in a PhraseDictionaryMemory line",
             )
         if line.kind in _OTHER_LANGUAGE_MODELS:
-            raise BeyondDecoderError(
-                f"{ini.at(line.row)}: the embedded decoder has no {line.kind}",
-                "if its file is in the ARPA format, call the feature KENLM, which gives the same scores",
+            raise UnsupportedError(
+                f"{ini.at(line.row)}: the embedded decoder does not support {line.kind}",
+                "if its file is in the ARPA format, name the feature KENLM, which gives the same scores",
             )
         if line.kind not in KINDS:
-            raise BeyondDecoderError(
-                f"{ini.at(line.row)}: the embedded decoder has no feature {quote_text(line.kind)}", "remove it"
+            raise UnsupportedError(
+                f"{ini.at(line.row)}: the embedded decoder does not support {quote_text(line.kind)}",
+                "remove it",
             )
         if line.kind in seen and KINDS[line.kind].is_single:
-            raise _fault(ini, line, f"is a second {line.kind}, which Moses refuses; remove one with its weights")
+            raise _fault(ini, line, f"is a second {line.kind}, which Moses rejects; remove one with its weights")
         seen.add(line.kind)
 
 
 def _target_factors(ini: MosesIni, *, is_factored: bool) -> list[str]:
-    """Return the factors of target words, in the order in which the phrase table's words have them."""
+    """Return the factors of target words in the order of the phrase table."""
     named = ini.phrase_table().arguments.get("output-factor", "0")
     return named.split(",") if is_factored and re.fullmatch("0(,[1-9])+", named) else ["0"]
 
 
 def _declare(ini: MosesIni, line: FeatureLine, target_factors: list[str]) -> Feature:
-    """Return the feature of a line."""
     kind = KINDS[line.kind]
     if "path" in kind.arguments:
-        # First, for what stands in its place is no argument to remove.
+        # Report a missing path before any unknown argument, which may be meant instead of it.
         ini.path_of(line)
     of_target = [("output-factor", ",".join(target_factors))] if line.kind == "PhraseDictionaryMemory" else []
     of_target += [("factor", factor) for factor in target_factors]
     for key, value in line.arguments.items():
         if not kind.accepts(key, value) and (key, value) not in of_target:
             shown = quote_text(f"{key}={value}")
-            raise BeyondDecoderError(
-                f"{ini.at(line.row)}: the embedded decoder does not know `{shown}` of {kind.name}", "remove it"
+            raise UnsupportedError(
+                f"{ini.at(line.row)}: the embedded decoder does not support `{shown}` of {kind.name}", "remove it"
             )
     for key in kind.required:
         if key not in line.arguments:
@@ -109,23 +107,23 @@ def _declare(ini: MosesIni, line: FeatureLine, target_factors: list[str]) -> Fea
         raise _fault(ini, line, str(fault)) from fault
     feature.factors = Factors((target_factors.index(line.arguments.get("factor", "0")),))
     if "num-features" in line.arguments and line.width != feature.width:
-        raise _fault(ini, line, f"num-features is {line.width} where {kind.name} has {feature.width}; mend the line")
+        raise _fault(ini, line, f"num-features is {line.width} where {kind.name} has {feature.width}; fix the line")
     if "tuneable" in line.arguments:
         try:
             feature.tuneable = parse_truth(line.arguments["tuneable"])
         except ValueError as fault:
-            raise _fault(ini, line, f"tuneable= {fault}; mend the line") from fault
+            raise _fault(ini, line, f"tuneable= {fault}; fix the line") from fault
     return feature
 
 
 def table_limit(ini: MosesIni) -> int:
-    """Return how many translations of a phrase a decoder uses, the best ones; 0 is no limit."""
+    """Return the number of translations of a phrase that a decoder uses; 0 is no limit."""
     table = ini.phrase_table()
     limit = table.arguments.get("table-limit", str(DEFAULT_TABLE_LIMIT))
-    # Python makes numbers of so many digits only.
+    # int() limits the number of digits.
     number = int(limit) if re.fullmatch("[0-9]{1,10}", limit) else MOST + 1
     if number > MOST:
-        raise _fault(ini, table, f"table-limit is no whole number from 0 to {MOST:,}; mend the line")
+        raise _fault(ini, table, f"table-limit is not a whole number from 0 to {MOST:,}; fix the line")
     return number
 
 

@@ -1,6 +1,6 @@
-"""The kinds of features: all that the decoder knows of a feature line of moses.ini, one record a kind.
+"""The registry of features: for each class of moses.ini, its arguments and how it is made.
 
-A new feature is a class (of a phrase pair, `phrases.py`; of a jump, `reordering.py`; of the words before,
+A new feature is a class (of a phrase pair in `phrases.py`, of a jump in `reordering.py`, of the target context in
 `context.py`) and a record here.
 """
 
@@ -16,32 +16,32 @@ from moses_integration.decoder.reordering import Distortion, LexicalReordering
 from moses_integration.ini import FeatureLine, MosesIni
 
 Arguments = Mapping[str, tuple[str, ...]]
-"""Names of arguments, and what each may be; anything, if nothing is said."""
+"""Names of arguments with their supported values; `ANYTHING` for all values."""
 
 ANYTHING: tuple[str, ...] = ()
 _OF_ALL: Arguments = dict.fromkeys(("name", "num-features", "tuneable", "filterable", "verbosity"), ANYTHING)
-"""What every line may have: what is read elsewhere, and what changes no score."""
+"""Arguments of all features, which are read elsewhere or change no score."""
 _FACTORS: Arguments = dict.fromkeys(("input-factor", "output-factor", "factor"), ("0",))
 
 
 @dataclass(frozen=True)
 class FeatureKind:
-    """What a feature line's first word stands for."""
+    """A feature class of moses.ini."""
 
     name: str
     make: Callable[[MosesIni, FeatureLine], Feature]
-    """Makes the feature without loading any file; a ValueError says what is wrong with the line."""
+    """Makes the feature without loading any file; raises ValueError for a faulty line."""
     arguments: Arguments = field(default_factory=dict)
-    """That change scores, or are known to change none; beside those of all kinds."""
+    """Supported arguments besides those of all features."""
     required: tuple[str, ...] = ()
     """Arguments without which Moses crashes."""
     is_single: bool = False
-    """Whether Moses refuses to have two (moses/FF/WordPenaltyProducer.cpp, UnknownWordPenaltyProducer.cpp)."""
+    """Whether Moses rejects a second one (moses/FF/WordPenaltyProducer.cpp, UnknownWordPenaltyProducer.cpp)."""
     is_of_moses: bool = True
-    """Whether Moses' own decoder has it, too."""
+    """Whether Moses has it, too."""
 
     def accepts(self, key: str, value: str) -> bool:
-        """Whether a line may have this argument."""
+        """Return whether the argument is supported."""
         known = {**_OF_ALL, **self.arguments}
         return key in known and (known[key] == ANYTHING or value in known[key])
 
@@ -66,7 +66,7 @@ def _neural_language_model(ini: MosesIni, line: FeatureLine) -> Feature:
 
 
 def _with_factors(*names: str) -> Arguments:
-    """Return the arguments of a model, which may be anything, and those of factors, of which there is one."""
+    """Return arguments of any value, and the single factor."""
     return {**_FACTORS, **dict.fromkeys(names, ANYTHING)}
 
 
@@ -86,7 +86,7 @@ KINDS = {
         FeatureKind(
             "LexicalReordering", _lexical_reordering, _with_factors("path", "type"), required=("input-factor",)
         ),
-        # How KenLM loads a model changes no score, but Moses refuses what it does not know (moses/LM/Ken.cpp).
+        # How KenLM loads a model changes no score, but Moses rejects unknown values (moses/LM/Ken.cpp).
         FeatureKind(
             "KENLM",
             _language_model,
@@ -104,4 +104,4 @@ KINDS = {
         ),
     )
 }
-"""By their names."""
+"""Features by class name."""

@@ -1,4 +1,4 @@
-"""What the uncovered part of a sentence may score at best: the future score of a hypothesis.
+"""Future scores: the best possible score of the uncovered part of a sentence.
 
 Shapes: S spans that have options, n words, l words of a range.
 """
@@ -14,25 +14,25 @@ from moses_integration.decoder.translation_options import Options
 class FutureScores:
     """The best score of translating a range of words (moses/TranslationOptionCollection.cpp, future cost).
 
-    It is that of the best sequence of spans; reordering and the end of the sentence have no part in it. Under a
-    distortion limit a range is short or ends with the sentence, so that no table of all ranges is needed.
+    It is that of the best sequence of spans, without reordering and the end of the sentence. Under a distortion limit
+    each range is short or ends with the sentence, so no table of all ranges is needed.
     """
 
     def __init__(self, options: Options, longest_range: int) -> None:
-        """Find the scores of ranges of at most so many words, and of those that end with the sentence."""
+        """Compute the scores of ranges of at most `longest_range` words and of those that end with the sentence."""
         self._words = options.words
         span_Sl = _best_of_spans(options)
         self._short_nl = _best_of_short_ranges(span_Sl, min(longest_range, options.words))
         self._to_end_n = _best_to_end(span_Sl)
 
     def __call__(self, start_N: Indices, end_N: Indices) -> Floats:
-        """Return the scores [N] of ranges whose last word stands before `end_N`; 0 for empty ones."""
+        """Return the scores [N] of ranges (`end_N` is exclusive); 0 for empty ranges."""
         length_N = np.where(end_N == self._words, 0, end_N - start_N)
         return np.where(end_N == self._words, self._to_end_n[start_N], self._short_nl[start_N, length_N])
 
 
 def _best_of_spans(options: Options) -> Floats:
-    """Return the best score of an option for l words from word n on [n + 1, l + 1]; there is none for 0 words."""
+    """Return the best score of an option of l words from word n on [n + 1, l + 1], -inf if there is none."""
     length_S = options.span_end_S - options.span_start_S + 1
     span_nl = np.full((options.words + 1, int(length_S.max(initial=0)) + 1), -np.inf)
     if len(length_S):

@@ -1,7 +1,7 @@
-"""The search graph of a sentence: the hypotheses that were kept, and the n best ways through them.
+"""The search graph of a sentence and its n-best derivations.
 
 Shapes: N hypotheses, H winners of recombination, X context features and their components, F components of all features,
-L steps of some derivations one after another.
+L steps of several derivations in sequence.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from moses_integration.decoder.phrases import Floats, Indices, TargetPhrase, Wor
 from moses_integration.decoder.reordering import Jumps
 from moses_integration.decoder.translation_options import Options
 
-_LOOKED_AT = 20
-"""Derivations for each entry of an n-best list: Moses' default n-best-factor."""
+_NBEST_FACTOR = 20
+"""Derivations considered per entry of a distinct n-best list: Moses' default n-best-factor."""
 
 
 @dataclass(frozen=True)
 class Records:
-    """Hypotheses: an option that follows another hypothesis."""
+    """Hypotheses: each one extends another hypothesis by an option."""
 
     option_N: Indices
     back_N: Indices
-    """Index of the hypothesis before it."""
+    """Index of the previous hypothesis."""
     score_N: Floats
-    """Score of the derivation so far, without any estimate."""
+    """Score of the derivation so far, without future score."""
     context_NX: Floats
-    """What the option added to the context features here."""
+    """Values that the option added to the context features."""
     states_NX: Indices
 
     def take(self, indices: Indices) -> Records:
-        """Return some of them."""
+        """Return a selection."""
         return Records(
             self.option_N[indices],
             self.back_N[indices],
@@ -47,13 +47,13 @@ class Records:
         )
 
     def copy_into(self, room: Records, first: int) -> None:
-        """Copy them into others, from an index on."""
+        """Copy the hypotheses into `room` from index `first`."""
         for column in fields(self):
             values = getattr(self, column.name)
             getattr(room, column.name)[first : first + len(values)] = values
 
     def with_room(self, size: int) -> Records:
-        """Return a copy for so many, of which those that are new are not filled in."""
+        """Return a copy with memory for `size` hypotheses."""
         columns = (getattr(self, column.name) for column in fields(self))
         room = Records(*(np.empty((size, *column.shape[1:]), column.dtype) for column in columns))
         self.copy_into(room, 0)
@@ -71,7 +71,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Derivation:
-    """A translation and how it came about."""
+    """A sequence of phrase pairs that translates a sentence."""
 
     steps: tuple[Step, ...]
     score: float
@@ -85,27 +85,28 @@ class Derivation:
 
 
 class SearchGraph:
-    """Hypotheses by index; 0 is the empty one."""
+    """Hypotheses by index; 0 is the empty hypothesis."""
 
     root = 0
 
     def __init__(self, model: LogLinearModel, options: Options, begin: Sequence[int]) -> None:
         self._model, self._options = model, options
+        """Make a graph of the empty hypothesis, with the initial states `begin` of the context features."""
         none, states = np.array([-1]), np.array([begin], np.int64).reshape(1, -1)
         self._records = Records(none, none, np.zeros(1), np.zeros((1, len(model.context_weights))), states)
         self._count = 1
         self._lost: list[tuple[Indices, Indices]] = []
-        """Hypotheses, and those that have lost to them, best first."""
+        """Winners of recombination and the hypotheses that lost to them, best first."""
         self._last: Indices = np.array([self.root])
 
     @property
     def option(self) -> Indices:
-        """The option of each hypothesis [N], -1 of the empty one."""
+        """The option of each hypothesis [N]; -1 for the empty hypothesis."""
         return self._records.option_N[: self._count]
 
     @property
     def back(self) -> Indices:
-        """The hypothesis before each [N], -1 of the empty one."""
+        """The previous hypothesis of each [N]; -1 for the empty hypothesis."""
         return self._records.back_N[: self._count]
 
     @property
@@ -115,16 +116,16 @@ class SearchGraph:
 
     @property
     def states(self) -> Indices:
-        """The states of the context features behind each hypothesis [N, X]."""
+        """The states of the context features after each hypothesis [N, X]."""
         return self._records.states_NX[: self._count]
 
     def add(self, records: Records) -> Indices:
-        """Add the hypotheses of a stack, best first, and return their indices."""
+        """Add the hypotheses of a stack, best first; return their indices."""
         self._last = self._append(records)
         return self._last
 
     def add_arcs(self, candidates: Records, record_H: Indices, winners_H: Indices, winner_N: Indices) -> None:
-        """Add the candidates that have lost to hypotheses which were kept; `winner_N` numbers those."""
+        """Add the candidates that lost to the kept hypotheses `record_H`; `winner_N` indexes the winners."""
         is_loser_N = winner_N < len(record_H)
         is_loser_N[winners_H] = False
         losers = np.flatnonzero(is_loser_N)
@@ -134,7 +135,7 @@ class SearchGraph:
     def _append(self, records: Records) -> Indices:
         first, self._count = self._count, self._count + len(records.option_N)
         if self._count > len(self._records.option_N):
-            # Twice the room, so that each hypothesis is copied once or twice however many follow.
+            # Doubling makes the cost of appending constant on average.
             self._records = self._records.with_room(2 * self._count)
         records.copy_into(self._records, first)
         return np.arange(first, self._count)
@@ -142,28 +143,28 @@ class SearchGraph:
     # Derivations
 
     def best(self) -> Derivation | None:
-        """Return the best derivation, None if the search failed."""
+        """Return the best derivation, None if there is none."""
         if not len(self._last):
             return None
         last = int(self._last[0])
         return self._derivations([(float(self.score[last]), self._way_to(last))])[0]
 
     def values_of_best(self) -> Floats:
-        """Return what each phrase of the best derivation adds to the feature values [L, F]."""
+        """Return the feature values of each phrase of the best derivation [L, F]."""
         best = [self._way_to(int(last))[::-1] for last in self._last[:1]]
         return self._values_of_steps(best)[0]
 
     def n_best(self, size: int, distinct: bool) -> list[Derivation]:
-        """Return the best derivations, best first; with `distinct` the best one of each translation.
+        """Return the best derivations, best first; with `distinct`, only the best one of each translation.
 
-        At most 20 times as many derivations are looked at for that, so there may be fewer (moses/Manager.cpp).
+        As in Moses, at most 20 times `size` derivations are considered, so the list may be shorter (moses/Manager.cpp).
         """
         found: list[tuple[float, list[int]]] = []
         seen: set[bytes] = set()
-        # The last one is that of option -1.
+        # The last text is that of option -1.
         text_O = [*(b"".join(word + b" " for word in target.words) for target in self._options.targets), b""]
         text_N = [text_O[option] for option in self.option.tolist()]
-        for score, way in islice(self._ways(), _LOOKED_AT * size):
+        for score, way in islice(self._ways(), _NBEST_FACTOR * size):
             if distinct:
                 translation = b"".join([text_N[hypothesis] for hypothesis in reversed(way)])
                 if translation in seen:
@@ -175,27 +176,26 @@ class SearchGraph:
         return self._derivations(found)
 
     def _ways(self) -> Iterator[tuple[float, list[int]]]:
-        """Yield score and hypotheses, last to first, of every derivation, best first.
+        """Yield score and hypotheses (last to first) of every derivation, best first.
 
-        A derivation is the best one with some of its hypotheses replaced by others that had lost to them, and costs
-        what those had lost by (moses/TrellisPath.cpp). Each is reached from one other only: by replacing a hypothesis
-        further back than all replaced before, or by taking the next best replacement where the last one was made.
+        A derivation is the best one with some hypotheses replaced by others that lost to them in recombination
+        (moses/TrellisPath.cpp). Each derivation has one parent. It replaces a hypothesis further back than all
+        replacements of the parent, or takes the next best replacement at the position of the parent's last one.
         """
         score, back = self.score.tolist(), self.back.tolist()
-        first, losers, loss = self._losers()
-        # Derivations that others are made of, each with a heap of the replacements to come, as negative score and
-        # position. These are as many as words, and few are ever needed: only the best one waits with the derivations.
+        losers, first, loss = self._losers()
+        # Derivations that were yielded, each with a heap of its possible replacements (negative score, position). Only
+        # the best replacement of each is in the main heap, because few are ever needed.
         origins: list[tuple[float, list[int], list[tuple[float, int]]]]
         origins = [(score[last], [last], []) for last in self._last.tolist()]
-        # A derivation waits as the origin it is made of, a position there, and who takes that place: 0 the winner, 1
-        # the best loser, and so on. Of equal ones comes first what the earlier origin leads to, then the earlier
-        # position.
+        # An entry of the heap is: negative score, two keys that break ties by origin and position, origin, position,
+        # and rank of the replacement there: 0 for the winner, 1 for the best loser, and so on.
         heap = [(-total, -1, number, number, 0, 0) for number, (total, _, _) in enumerate(origins)]
         while heap:
             negative, _, _, number, position, rank = heapq.heappop(heap)
-            total, origin, to_come = origins[number]
-            if rank == 1 and to_come:
-                replaced, later = heapq.heappop(to_come)
+            total, origin, pending = origins[number]
+            if rank == 1 and pending:
+                replaced, later = heapq.heappop(pending)
                 heapq.heappush(heap, (replaced, number, 1 + later, number, later, 1))
             winner, way = origin[position], origin[:position]
             hypothesis = losers[first[winner] + rank - 1] if rank else winner
@@ -207,20 +207,22 @@ class SearchGraph:
             if following < first[winner + 1]:
                 replaced = score[winner] - score[losers[following]] - total
                 heapq.heappush(heap, (replaced, made, 0, number, position, rank + 1))
-            to_come = [
+            pending = [
                 (negative + loss[hypothesis], later)
                 for later, hypothesis in enumerate(way[position + 1 :], position + 1)
                 if loss[hypothesis] < math.inf
             ]
-            origins.append((-negative, way, to_come))
-            if to_come:
-                heapq.heapify(to_come)
-                replaced, later = heapq.heappop(to_come)
+            origins.append((-negative, way, pending))
+            if pending:
+                heapq.heapify(pending)
+                replaced, later = heapq.heappop(pending)
                 heapq.heappush(heap, (replaced, made, 1 + later, made, later, 1))
 
     def _losers(self) -> tuple[list[int], list[int], list[float]]:
-        """Return where the losers to each hypothesis, and to one behind the last, begin in a list, that list, and what
-        each hypothesis is better by than the best that had lost to it, infinity where none had."""
+        """Return the losers as a list sorted by winner, and where those of each winner start.
+
+        The third result is by how much each hypothesis beats its best loser, infinity without one.
+        """
         none = np.zeros(0, np.int64)
         winners, losers = (np.concatenate([none, *parts]) for parts in zip(*self._lost, (none, none), strict=True))
         order = np.argsort(winners, kind="stable")
@@ -229,10 +231,10 @@ class SearchGraph:
         loss_N = np.full(self._count, np.inf)
         has_lost = np.flatnonzero(np.diff(first_N))
         loss_N[has_lost] = self.score[has_lost] - self.score[losers[first_N[has_lost]]]
-        return first_N.tolist(), losers.tolist(), loss_N.tolist()
+        return losers.tolist(), first_N.tolist(), loss_N.tolist()
 
     def _way_to(self, hypothesis: int) -> list[int]:
-        """Return a hypothesis and those before it, without the empty one."""
+        """Return a hypothesis and its predecessors, without the empty hypothesis."""
         way = []
         while hypothesis != self.root:
             way.append(hypothesis)
@@ -253,14 +255,14 @@ class SearchGraph:
         return derivations
 
     def _sum_of_values(self, ways: Sequence[list[int]]) -> Floats:
-        """Return the feature values of derivations, each its hypotheses from first to last [derivations, F]."""
+        """Return the feature values of derivations, given as hypotheses from first to last [derivations, F]."""
         values_LF, derivation_L = self._values_of_steps(ways)
         values = np.zeros((len(ways), self._model.width))
         np.add.at(values, derivation_L, values_LF)
         return values
 
     def _values_of_steps(self, ways: Sequence[list[int]]) -> tuple[Floats, Indices]:
-        """Return what each step of derivations adds to the feature values [L, F], and whose step it is [L]."""
+        """Return the feature values of each step [L, F] and the index of its derivation [L]."""
         hypothesis_L = np.array([hypothesis for way in ways for hypothesis in way], np.int64)
         derivation_L = np.repeat(np.arange(len(ways)), [len(way) for way in ways])
         option_L = self.option[hypothesis_L]
@@ -272,7 +274,7 @@ class SearchGraph:
 
 
 def step_values(model: LogLinearModel, options: Options, previous_L: Indices, option_L: Indices) -> Floats:
-    """Return the values [L, F] of steps from one option (-1: the begin) to the next, but for what context adds."""
+    """Return the values [L, F] of steps from one option (-1 at the start) to the next, without those of context."""
     values_LF = options.values_OF[option_L]
     jumps = Jumps(
         options.start_or_none(previous_L),

@@ -1,8 +1,8 @@
-"""The log-linear model: features, weights, and what the table gives for a source phrase.
+"""The log-linear model: features, weights, and the translations of a source phrase.
 
-A score is the sum of weight times value over the components of all features; values that stand for probabilities are
-natural logs. Components are ordered as Moses prints them: first the features with a state (distortion, reordering,
-language models), then the others, each group in the order of moses.ini.
+A score is the sum of weight times value over the components of all features. Values of probabilities are natural logs.
+Components have Moses' output order: stateful features (distortion, reordering, language models) first, then the
+others, each group in the order of moses.ini.
 
 Shapes: T translations of one source phrase, F components of all features, K components of one feature.
 """
@@ -34,18 +34,18 @@ DEFAULT_TABLE_LIMIT = 20
 
 @dataclass(frozen=True)
 class Translations:
-    """What the table gives for one source phrase, with everything that does not depend on the sentence or weights."""
+    """The translations of a source phrase, with all values that do not depend on the sentence or the weights."""
 
     targets: list[TargetPhrase]
     values_TF: Floats
-    """Values of the phrase alone: phrase features, and the inside of language models."""
+    """Values without context: phrase features, and n-grams inside the phrase."""
     estimate_TF: Floats
-    """What context features expect their context to add."""
+    """Estimates of what the context adds to context features."""
     rows: dict[str, Floats]
     """Label of a jump feature -> its rows [T, any width]."""
 
     def take(self, indices: Sequence[int]) -> Translations:
-        """Return some of them."""
+        """Return a selection."""
         index = np.array(indices, np.int64)
         return Translations(
             [self.targets[i] for i in indices],
@@ -58,16 +58,13 @@ class Translations:
 class LogLinearModel:
     """Features and weights."""
 
-    def __init__(
-        self,
-        features: Sequence[Feature],
-    ) -> None:
-        """Put features together, in the order of moses.ini, with weights of 1, as in Moses."""
+    def __init__(self, features: Sequence[Feature]) -> None:
+        """Combine features, given in the order of moses.ini. Weights are 1, as in Moses."""
         self.phrase_features = [one for one in features if isinstance(one, PhraseFeature)]
         self.jump_features = [one for one in features if isinstance(one, JumpFeature)]
         self.context_features = [one for one in features if isinstance(one, ContextFeature)]
-        with_state = [one for one in features if not isinstance(one, PhraseFeature)]
-        self.features: list[Feature] = [*with_state, *self.phrase_features]
+        stateful = [one for one in features if not isinstance(one, PhraseFeature)]
+        self.features: list[Feature] = [*stateful, *self.phrase_features]
         self.columns: dict[str, slice] = {}
         width = 0
         for feature in self.features:
@@ -76,7 +73,7 @@ class LogLinearModel:
         self.width = width
         contexts = (np.arange(width)[self.columns[feature.label]] for feature in self.context_features)
         self.context_columns = np.concatenate([np.zeros(0, np.int64), *contexts])
-        """Components of the context features, one feature after another."""
+        """Indices of the context features' components [X]."""
         self.weights_F = np.ones(width)
         self.table: PhraseTable | None = None
         self.table_limit = DEFAULT_TABLE_LIMIT
@@ -86,29 +83,27 @@ class LogLinearModel:
 
     @property
     def tuneable_F(self) -> NDArray[np.bool_]:
-        """Whether each component is tuned and printed [F]."""
+        """Whether each component is tuned and printed in n-best lists [F]."""
         return np.concatenate([np.full(f.width, f.tuneable) for f in self.features])
 
     @property
     def context_weights(self) -> Floats:
-        """Weights of the context features' components [X]."""
+        """Weights of the context features [X]."""
         weights_X: Floats = self.weights_F[self.context_columns]
         return weights_X
 
     def set_weights(self, weights: Weights, origin: str = "weights") -> None:
-        """Set the weights of some features; `origin` says where they come from, in messages."""
+        """Set the weights of some features; messages start with `origin`."""
         for label, numbers in weights.items():
             if label not in self.columns:
                 raise UserError(f"{origin}: the weights of `{label}` have no feature; correct the label or remove them")
             columns = self.columns[label]
             width = columns.stop - columns.start
             if len(numbers) != width:
-                raise UserError(
-                    f"{origin}: {label} has {width} features but {len(numbers)} weights; give as many of both"
-                )
-            # Moses has them in 32 bit.
+                raise UserError(f"{origin}: {label} has {width} features but {len(numbers)} weights; give one for each")
+            # Moses stores them in 32 bits.
             if not (np.abs(numbers) <= np.finfo(np.float32).max).all():
-                raise UserError(f"{origin}: a weight of {label} is no finite number of 32 bit; give one")
+                raise UserError(f"{origin}: a weight of {label} is not a finite 32-bit number; fix it")
             self.weights_F[columns] = numbers
         self._pruned = {}
 
@@ -121,24 +116,24 @@ class LogLinearModel:
     def translations(self, source: Words) -> Translations | None:
         """Return the best `table_limit` translations of a source phrase, None if there are none.
 
-        They are ranked by the weighted score of the phrase alone plus the estimates of the language models, as Moses
-        does (moses/TargetPhrase.cpp), with the weights now in force. A single word without any is copied.
+        Like Moses, rank them by the score without context plus the estimates of the language models, under the current
+        weights (moses/TargetPhrase.cpp). A single word without translation is copied.
         """
         if source not in self._pruned:
-            every = self.every_translation(source)
+            every = self.all_translations(source)
             if every is None:
                 return None
             self._pruned[source] = every.take(self.best(every))
         return self._pruned[source]
 
     def best(self, translations: Translations) -> list[int]:
-        """Return which of some translations are the best `table_limit`, the best first; 0 is no limit."""
+        """Return the indices of the best `table_limit` translations, best first; 0 is no limit."""
         score_T = (translations.values_TF + translations.estimate_TF) @ self.weights_F
         best: list[int] = np.argsort(-score_T, kind="stable").tolist()
         return best[: self.table_limit] if self.table_limit else best
 
-    def every_translation(self, source: Words) -> Translations | None:
-        """Return all translations that the table has, or the copy of an unknown word."""
+    def all_translations(self, source: Words) -> Translations | None:
+        """Return all translations of the table, or the copy of an unknown word."""
         if source not in self._translations:
             assert self.table is not None
             targets = self.table.lookup(source)
@@ -150,12 +145,11 @@ class LogLinearModel:
         return self._translations[source]
 
     def count_unknown(self, sentence: Words) -> int:
-        """Return how many words of a sentence have no translation of their own in the table."""
-        found = [self.every_translation((word,)) for word in sentence]
+        """Return the number of words of a sentence without a single-word entry in the table."""
+        found = [self.all_translations((word,)) for word in sentence]
         return sum(one is not None and one.targets[0].scores is None for one in found)
 
     def _copy(self, word: Words) -> TargetPhrase:
-        """Return what becomes of an unknown word."""
         if self.drop_unknown and not re.search(rb"[0-9]", word[0]):
             return TargetPhrase((), None)
         return TargetPhrase(word, None, ((0, 0),))

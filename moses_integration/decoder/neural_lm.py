@@ -1,7 +1,7 @@
 """The continuous-space language model (CSLM) as a feature of the decoder (Cho et al. 2014, section 4.1.3).
 
-The n-grams of all candidates of a stack are scored in one batch before the stack is pruned; those of earlier stacks
-and sentences come from a cache.
+The n-grams of all candidates of a stack are scored in one batch before the stack is pruned; repeated n-grams come from
+a cache.
 
 Shapes: N extensions, P distinct pairs of a state and a phrase, S states, T phrases of at most L words, c words of a
 context, t of a context and a phrase, Q queries, D distinct ones, U of them not in the cache, n words of an n-gram.
@@ -27,18 +27,18 @@ from phrasescore.vocabulary import UNKNOWN
 
 
 class _Norms:
-    """ln Z of contexts that were asked for before, by this process."""
+    """A cache of ln Z of contexts in this process."""
 
     def __init__(self) -> None:
         self._cache = NgramCache()
 
     def find(self, contexts_Ac: Indices) -> Floats:
-        """Return ln Z, NaN where it is not known, [A]."""
+        """Return ln Z [A], NaN where the cache has none."""
         log_norm_A, is_known_A = self._cache.find(self._keys(contexts_Ac))
         return np.where(is_known_A, log_norm_A, np.nan)
 
     def add(self, contexts_Ac: Indices, log_norm_A: Floats) -> None:
-        """Remember ln Z of contexts."""
+        """Add ln Z of contexts."""
         self._cache.add(self._keys(contexts_Ac), log_norm_A.astype(np.float32))
 
     def _keys(self, contexts_Ac: Indices) -> Keys:
@@ -48,58 +48,57 @@ class _Norms:
 class NeuralLanguageModelFeature(ContextFeature):
     """ln p of the translation under a neural language model, `</s>` included.
 
-    A state is the last n - 1 words: with equal states all later scores are equal. To the network all words outside its
-    shortlist are `<unk>`; but the back-off model, which shares `<unk>` out among them, looks at the word before, so the
-    last word of a state is told apart from all others.
+    A state is the last n - 1 words, with `<unk>` for words outside the network's shortlist. The last word of a state is
+    never replaced, because the back-off model, which distributes the probability of `<unk>`, conditions on it.
     """
 
     def __init__(
         self, label: str, path: Path, backoff: Path, *, unnormalised: bool = False, cache: Path | None = None
     ) -> None:
-        """Describe the feature; `load` reads the files.
+        """Make the feature; `load` reads the files.
 
         Args:
             label: its name in moses.ini.
-            path: what `phrasescore lm train` wrote.
-            backoff: n-gram model for words outside the shortlist; it also estimates what phrases will score.
-            unnormalised: take the network's outputs for ln p, which it must have been trained for.
-            cache: file that keeps scores of n-grams, for other processes and later runs too; None keeps them in memory.
+            path: folder that `phrasescore lm train` wrote.
+            backoff: n-gram model for words outside the shortlist and for estimates of phrases without context.
+            unnormalised: use the network's outputs as ln p, for which it must have been trained.
+            cache: file of n-gram scores shared with other processes and later runs; None keeps them in memory.
         """
         super().__init__(label)
         self.path, self.backoff = path, backoff
         self.unnormalised, self.cache = unnormalised, cache
         self.queries = self.served = 0
-        """N-grams asked for so far, each counted once a batch, and how many of them the cache had."""
+        """Distinct n-grams requested per batch, summed over batches, and how many of them the cache served."""
 
     def load(self, wanted: Set[bytes] = frozenset()) -> None:
-        """Load network and back-off model, all of them."""
+        """Load the network and the back-off model."""
         from phrasescore.device import choose_device
         from phrasescore.lm.scorer import NeuralLmScorer
 
-        # In 16 bit a score would depend a little on the other n-grams of its batch, and so on the search.
+        # In 16 bits a score would depend slightly on the other n-grams of its batch, and so on the search.
         device = choose_device("auto", "fp32")
         self._scorer = NeuralLmScorer.load(self.path, device, self.backoff, self.unnormalised)
         self._estimator = LanguageModel(self.label, self.backoff)
         self._estimator.load()
         self._cache = NgramCache(self.cache)
         self._scorer.norms = _Norms()
-        # Words outside the shortlist are numbered as they are met, in each process in another order.
+        # Ids of words outside the shortlist differ between processes, so cache keys use hashes of the words.
         self._key_of_word = np.arange(self._scorer.shortlist, dtype=np.uint64)
         self._new_keys: list[int] = []
-        self._seed = 0 if self.cache is None else self._identity()
+        self._seed = 0 if self.cache is None else self._fingerprint()
 
-    def _identity(self) -> int:
-        """Return a number for all that scores depend on: a file may hold those of several models."""
+    def _fingerprint(self) -> int:
+        """Return a hash of everything that determines scores, because several models may share a cache file."""
         parts = (self._scorer.model.weights_digest, sha256_of(self.backoff), self.unnormalised)
         return key_of(" ".join(map(str, parts)).encode())
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
-        """Return zeros, and ln p of the phrases under the back-off model: the network scores nothing out of context."""
+        """Return zeros, because the network needs context, and ln p under the back-off model as the estimate."""
         inside_T1, outside_T1 = self._estimator.alone(phrases)
         return np.zeros_like(inside_T1), inside_T1 + outside_T1
 
     def begin(self, phrases: Sequence[Words]) -> int:
-        """Forget all states but that of the begin of the sentence."""
+        """Reset the states to the start of a sentence."""
         words = [[self._word_id(word) for word in phrase] for phrase in phrases]
         self._key_of_word = np.append(self._key_of_word, np.array(self._new_keys, np.uint64))
         self._new_keys = []
@@ -110,8 +109,8 @@ class NeuralLanguageModelFeature(ContextFeature):
         return 0
 
     def extend(self, states_N: Indices, phrases_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
-        """Return ln p of the words of phrases behind states, and of `</s>`, and the states behind."""
-        # Many hypotheses of a stack share state and phrase.
+        """Return ln p of the phrases after these states, with `</s>` at the end, and the new states."""
+        # Many hypotheses of a stack share the state and the phrase.
         pairs_P, pair_N = np.unique(states_N * len(self._length_T) + phrases_N, return_inverse=True)
         state_P, phrase_P = np.divmod(pairs_P, max(len(self._length_T), 1))
         score_P, context_Pc = self._score(self._context_Sc[state_P], phrase_P)
@@ -125,37 +124,37 @@ class NeuralLanguageModelFeature(ContextFeature):
         return score_P[pair_N][:, None], state_P[pair_N]
 
     def _score(self, context_Pc: Ids, phrase_P: Indices) -> tuple[Floats, Ids]:
-        """Return ln p of the words of phrases behind contexts, all scored in one batch, and the contexts behind."""
+        """Return ln p of phrases after contexts, scored in one batch, and the new contexts."""
         length_P1, order = self._length_T[phrase_P, None], self._scorer.order
         text_Pt = np.concatenate([context_Pc, self._words_TL[phrase_P]], axis=1)
         is_word_PL = np.arange(self._words_TL.shape[1]) < length_P1
         score_PL = np.zeros(is_word_PL.shape)
         if score_PL.size:
             ngrams_Qn = sliding_window_view(text_Pt, order, axis=1)[is_word_PL]
-            score_PL[is_word_PL] = self._log_probs(self._as_the_network_sees(ngrams_Qn, but_for=2))
+            score_PL[is_word_PL] = self._log_probs(self._with_unknown(ngrams_Qn, keep_last=2))
         context_Pc = np.take_along_axis(text_Pt, length_P1 + np.arange(order - 1), axis=1)
-        return score_PL.sum(axis=1), self._as_the_network_sees(context_Pc, but_for=1)
+        return score_PL.sum(axis=1), self._with_unknown(context_Pc, keep_last=1)
 
-    def _as_the_network_sees(self, words_An: Ids, but_for: int) -> Ids:
-        """Return rows of words with `<unk>` for those outside the shortlist, but for some at the end of each row."""
+    def _with_unknown(self, words_An: Ids, keep_last: int) -> Ids:
+        """Replace words outside the shortlist by `<unk>`, except for the last ones of each row."""
         is_unknown_An = words_An >= self._scorer.shortlist
-        is_unknown_An[:, -but_for:] = False
+        is_unknown_An[:, -keep_last:] = False
         return np.where(is_unknown_An, np.int32(UNKNOWN), words_An)
 
     def _log_probs(self, ngrams_Qn: Ids) -> Floats:
-        """Return ln p of the last word of n-grams, from the cache as far as it has them."""
+        """Return ln p of the last word of each n-gram, from the cache if possible."""
         keys_Q = ngram_keys(self._key_of_word[ngrams_Qn], self._seed)
         distinct_D, first_D, number_Q = np.unique(keys_Q, return_index=True, return_inverse=True)
         scores_D, is_known_D = self._cache.find(distinct_D)
-        # What no network can have said is asked for anew.
+        # Impossible scores, for instance of a damaged cache, are computed again.
         is_possible_D = np.isfinite(scores_D) if self.unnormalised else are_log_probs(scores_D)
         new_U = np.flatnonzero(~(is_known_D & is_possible_D))
-        asked_Un = ngrams_Qn[first_D[new_U]]
-        scores_D[new_U] = self._scorer.log_probs(asked_Un[:, :-1], asked_Un[:, -1])
+        ngrams_Un = ngrams_Qn[first_D[new_U]]
+        scores_D[new_U] = self._scorer.log_probs(ngrams_Un[:, :-1], ngrams_Un[:, -1])
         self._cache.add(distinct_D[new_U], scores_D[new_U])
         self.queries += len(distinct_D)
         self.served += len(distinct_D) - len(new_U)
-        # A score is 32 bit wherever it comes from.
+        # Cached scores have 32 bits, so new scores are rounded, too.
         return scores_D[number_Q].astype(np.float64)
 
     def _word_id(self, word: bytes) -> int:

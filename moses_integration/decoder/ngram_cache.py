@@ -1,4 +1,4 @@
-"""Scores of n-grams that were asked for before, in a table of fixed size: in memory, or in a file that processes share.
+"""A cache of n-gram scores with a fixed size, in memory or in a file that processes share.
 
 Shapes: Q n-grams, n words of an n-gram, S sets of W entries.
 """
@@ -25,10 +25,10 @@ Keys = NDArray[np.uint64]
 Scores = NDArray[np.float32]
 
 _SETS_IN_MEMORY, _WAYS = 1 << 20, 8
-"""64 MB, of which only what is used is taken. The entries of a set are one line of the CPU's cache."""
+"""64 MB of lazily allocated memory. A set is one CPU cache line."""
 _SET_BYTES = _WAYS * 8
 _LEAST_BYTES, DEFAULT_MEGABYTES = 1 << 20, 256
-"""Of the entries in a file: a power of two."""
+"""Sizes of the entries in a file; powers of two."""
 _HEADER = b"scores of n-grams, version 2, written by phrasescore".ljust(_SET_BYTES - 1) + b"\n"
 _MULTIPLIERS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 _SHIFTS = np.array([30, 27, 31], np.uint64)
@@ -37,28 +37,28 @@ _LOWER, _UPPER = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFF00000000)
 
 
 def key_of(content: bytes) -> int:
-    """Return a number of 64 bits that is the same in every process."""
+    """Return a 64-bit hash that is the same in every process."""
     return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
 
 
 class NgramCache:
-    """A set-associative cache. When a set is full, a new score takes the place of another.
+    """A set-associative cache. In a full set, a new score replaces another one.
 
-    An entry is one 64-bit number, the upper half of a hash of the n-gram and the score in 32 bit, so that a process
-    that reads while another writes finds the old entry or the new one, never a mixture. The lower half tells the set.
-    Of 5 * 10^8 n-grams that the cache does not hold it takes about one for another: eight entries, 32 bits. In the same
-    way an entry that a fault of the disk has changed is that of no n-gram, for the hash is mixed with the score.
+    The lower bits of an n-gram's hash select the set. An entry is one 64-bit number, the upper half of the hash and the
+    score in 32 bits, so a concurrent reader finds the old or the new entry, never a mixture. With 8 entries of 32 hash
+    bits, about one of 5 * 10^8 n-grams outside the cache is taken for another one. Hash and score are mixed, so an
+    entry that a disk fault has changed matches no n-gram.
 
-    Against people there is no such seal: whoever can write the file decides what the decoder finds. So it is made for
-    its owner alone, and one that others own or may write to is refused.
+    Nothing protects the scores against an attacker who can write the file. A new file is therefore private, and a file
+    that others own or may write is an error.
     """
 
     def __init__(self, path: Path | None = None, megabytes: int = DEFAULT_MEGABYTES) -> None:
-        """Make an empty cache, or open the file that an earlier or another process made.
+        """Open or create a cache.
 
         Args:
-            path: file that keeps the scores; None keeps them in memory.
-            megabytes: of a file that is made, for 131,000 n-grams each; rounded up to a power of two.
+            path: file of the scores; None keeps them in memory.
+            megabytes: size of a new file, 131,000 n-grams per MB; rounded up to a power of two.
         """
         if path is None:
             self._entries_SW = np.zeros((_SETS_IN_MEMORY, _WAYS), np.uint64)
@@ -66,14 +66,14 @@ class NgramCache:
             self._entries_SW = _open_file(path, _LEAST_BYTES << (megabytes - 1).bit_length())
 
     def find(self, keys_Q: Keys) -> tuple[Scores, NDArray[np.bool_]]:
-        """Return scores, and which of them were found; the others are arbitrary."""
+        """Return scores and whether each was found; the other scores are arbitrary."""
         entries_QW = _mixed_halves(self._entries_SW[self._set_of(keys_Q)])
         matches_QW = (entries_QW >> _HALF) == _tag_of(keys_Q)[:, None]
         found_Q = entries_QW[np.arange(len(keys_Q)), matches_QW.argmax(axis=1)]
         return found_Q.astype(np.uint32).view(np.float32), matches_QW.any(axis=1)
 
     def add(self, keys_Q: Keys, scores_Q: Scores) -> None:
-        """Remember scores; of several n-grams of one call that fall on one entry, one is remembered."""
+        """Add scores; if several n-grams of a call map to the same entry, one is kept."""
         sets_Q, tags_Q = self._set_of(keys_Q), _tag_of(keys_Q)
         is_free_QW = self._entries_SW[sets_Q] == 0
         way_Q = np.where(is_free_QW.any(axis=1), is_free_QW.argmax(axis=1), tags_Q % np.uint64(_WAYS))
@@ -88,8 +88,8 @@ def ngram_keys(words_Qn: Keys, seed: int) -> Keys:
     """Return a hash of each n-gram.
 
     Args:
-        words_Qn: a number of 64 bits for each word.
-        seed: what scores them; another one gives other hashes.
+        words_Qn: a 64-bit number for each word.
+        seed: a number for the model that scores them.
     """
     keys_Q = np.full(len(words_Qn), seed, np.uint64)
     for word_Q in words_Qn.T:
@@ -98,7 +98,7 @@ def ngram_keys(words_Qn: Keys, seed: int) -> Keys:
 
 
 def _mixed(keys_Q: Keys) -> Keys:
-    """Return numbers each bit of which depends on all bits of the old ones (the finaliser of SplitMix64)."""
+    """Mix the bits of each number (the finaliser of SplitMix64)."""
     for shift, multiplier in zip(_SHIFTS[:2], _MULTIPLIERS, strict=True):
         keys_Q = (keys_Q ^ (keys_Q >> shift)) * multiplier
     mixed_Q: Keys = keys_Q ^ (keys_Q >> _SHIFTS[2])
@@ -106,53 +106,52 @@ def _mixed(keys_Q: Keys) -> Keys:
 
 
 def _tag_of(keys_Q: Keys) -> Keys:
-    """Return the upper half of hashes. It is never 0, so that an entry of 0 is free."""
+    """Return the upper half of each hash, but never 0, because an entry of 0 is free."""
     tags_Q: Keys = np.maximum(keys_Q >> _HALF, np.uint64(1))
     return tags_Q
 
 
 def _mixed_halves(entries: Keys) -> Keys:
-    """Return entries whose upper halves depend on all bits of the lower ones; of such ones, what they were before."""
+    """Mix the lower half of each entry into its upper half; the function is its own inverse."""
     mixed: Keys = entries ^ ((entries & _LOWER) * _MULTIPLIERS[0] & _UPPER)
     return mixed
 
 
 def _open_file(path: Path, size: int) -> Keys:
-    """Return the sets of a file, which is made without entries unless there is one.
+    """Return the sets of a file, which is created if needed.
 
-    The zeros are written, for a hole that cannot be filled later kills.
+    The zeros of a new file are written, because a sparse file kills the process if the disk is full later.
     """
     try:
         if path.is_symlink() or (path.exists() and not path.is_file()):
-            raise UserError(f"{path}: is no file, and cannot keep scores of n-grams; give another path")
+            raise UserError(f"{path}: is not a regular file and cannot be a cache of n-grams; give another path")
         with _locked(path) as file:
-            # Decoders that start together make it once.
+            # Only the first of several processes fills it.
             if file.seek(0, os.SEEK_END) == 0:
                 _fill(path, file, size)
             length = file.seek(0, os.SEEK_END) - len(_HEADER)
             file.seek(0)
             if file.read(len(_HEADER)) != _HEADER or length < _LEAST_BYTES or length.bit_count() != 1:
                 raise UserError(
-                    f"{path}: is no cache of n-grams, a damaged one or that of another version; delete it or give "
-                    "another path"
+                    f"{path}: is not an intact cache of n-grams of this version; delete it or give another path"
                 )
             entries_SW = np.memmap(file, np.uint64, "r+", offset=len(_HEADER), shape=(length // _SET_BYTES, _WAYS))
-            # What is mapped stays open.
+            # The map keeps the file open, so closing it would not release the lock.
             fcntl.flock(file, fcntl.LOCK_UN)
             return entries_SW
     except OSError as error:
-        raise UserError(f"{path}: cannot keep scores of n-grams: {error.strerror}; give another path") from error
+        raise UserError(f"{path}: cannot be a cache of n-grams: {error.strerror}; give another path") from error
 
 
 def _locked(path: Path) -> FileIO:
-    """Open a file, made if need be, and lock it until it is closed."""
+    """Open or create a file and lock it until it is closed."""
     while True:
         with ExitStack() as closing:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             file = closing.enter_context(FileIO(descriptor, "r+b"))
             _require_own(path, os.fstat(descriptor))
             fcntl.flock(file, fcntl.LOCK_EX)
-            # Who held the lock before may have deleted the file.
+            # The previous holder of the lock may have deleted the file.
             with suppress(FileNotFoundError):
                 if os.path.samestat(path.lstat(), os.fstat(descriptor)):
                     closing.pop_all()
@@ -160,28 +159,27 @@ def _locked(path: Path) -> FileIO:
 
 
 def _require_own(path: Path, status: os.stat_result) -> None:
-    """Check that nobody else can have written scores; those who have the rights of all users are trusted."""
+    """Raise an error if another user except root can have written scores."""
     if status.st_uid != os.geteuid():
-        raise UserError(f"{path}: belongs to another user, who decides its scores; delete it or give another path")
+        raise UserError(f"{path}: belongs to another user, who may change the scores; delete it or give another path")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise UserError(f"{path}: may be written by others, who decide its scores; chmod go-w it, or delete it")
+        raise UserError(f"{path}: other users may change the scores; run chmod go-w on it, or delete it")
 
 
 def _require_space(path: Path, size: int) -> None:
     free = shutil.disk_usage(path.parent).free
     if free < size:
         raise UserError(
-            f"{path}: needs {size >> 20:,} MB where {free >> 20:,} MB are free; give another path or --cache-size"
+            f"{path}: needs {size >> 20:,} MB, but {free >> 20:,} MB are free; give another path or --cache-size"
         )
 
 
 def _fill(path: Path, file: FileIO, size: int) -> None:
-    """Write a file of no entries, or leave none behind."""
+    """Write a cache without entries; after an error, delete the file."""
     try:
         _require_space(path, size)
-        for block in (_HEADER, *repeat(bytes(_LEAST_BYTES), size // _LEAST_BYTES)):
-            if file.write(block) < len(block):
-                # What is missing did not find room.
+        for chunk in (_HEADER, *repeat(bytes(_LEAST_BYTES), size // _LEAST_BYTES)):
+            if file.write(chunk) < len(chunk):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except BaseException:
         path.unlink()

@@ -1,4 +1,4 @@
-"""What is printed of translations: lines as Moses writes them (moses/Manager.cpp, moses/TranslationAnalysis.cpp).
+"""Format translations like Moses (moses/Manager.cpp, moses/TranslationAnalysis.cpp).
 
 Shapes: F components of all features, L phrases of a derivation.
 """
@@ -14,7 +14,7 @@ from moses_integration.nbest import NbestEntry, format_features, format_number
 
 
 def translation_line(derivation: Derivation | None, trace: bool = False) -> bytes:
-    """Return the words, each followed by a blank; with `trace`, behind each phrase its source range `|0-2| `."""
+    """Return the words, each with a space after it; with `trace`, also the source range `|0-2| ` of each phrase."""
     if derivation is None:
         return b""
     parts = []
@@ -44,12 +44,12 @@ def nbest_entry(
 
 
 def _printed_features(model: LogLinearModel, values_F: Floats) -> dict[str, list[float]]:
-    """Return the values of the features that n-best lists show: not of those that cannot be tuned."""
+    """Return the values of the tuneable features."""
     return {f.label: values_F[model.columns[f.label]].tolist() for f in model.features if f.tuneable}
 
 
 def details(model: LogLinearModel, source: Words, derivation: Derivation | None, values_LF: Floats) -> bytes:
-    """Return a report on one translation, phrase by phrase, with what each phrase adds to the feature values."""
+    """Return a report of a translation with the feature values of each phrase."""
     lines = [b"", b"TRANSLATION HYPOTHESIS DETAILS:"]
     steps = derivation.steps if derivation else ()
     for step, values_F in zip(steps, values_LF, strict=True):
@@ -66,12 +66,12 @@ def details(model: LogLinearModel, source: Words, derivation: Derivation | None,
 
 
 def _features(model: LogLinearModel, values_F: Floats) -> bytes:
-    # No jump is -0; a sum makes it 0.
+    # Adding 0.0 turns the -0 of a missing jump into 0.
     return format_features({f.label: (values_F[model.columns[f.label]] + 0.0).tolist() for f in model.features})
 
 
 def _target_ranges(derivation: Derivation) -> Iterator[tuple[Step, int, int]]:
-    """Yield each step with the target words it made, from and to, inclusive."""
+    """Yield each step with the first and last word of its target range."""
     first = 0
     for step in derivation.steps:
         end = first + len(step.target.words)

@@ -1,4 +1,4 @@
-"""Translations of a source phrase, and the features that depend on the phrase pair alone.
+"""Translations of a source phrase, and features that depend only on the phrase pair.
 
 Shapes: T translations of one source phrase, K components of a feature.
 """
@@ -28,38 +28,37 @@ class TargetPhrase:
 
     words: Words
     scores: tuple[float, ...] | None = None
-    """Floored logarithms of the table's columns; None for the copy of an unknown word."""
+    """Natural logs of the table's columns, floored at -100; None for a copied unknown word."""
     alignment: tuple[tuple[int, int], ...] = ()
-    """Links source-target inside the phrase pair, from 0."""
+    """Word alignment inside the phrase pair: (source, target) from 0."""
 
 
 class Feature:
-    """What every feature has: a label and a number of components, as in moses.ini."""
+    """A feature of the log-linear model, with one or more components (scores)."""
 
     width: int = 1
     tuneable: bool = True
-    """Whether it appears in n-best lists and is tuned."""
-
+    """Whether it is tuned and printed in n-best lists."""
     factors: Factors = SURFACE
-    """The factor of target words that it looks at, by its position in the phrase table's words."""
+    """The factor of target words that it uses, by its position in the words of the phrase table."""
 
     def __init__(self, label: str) -> None:
         self.label = label
 
     def words_of(self, target: TargetPhrase) -> Words:
-        """Return the words of a translation as the feature sees them: of factored words one factor."""
+        """Return the words of a translation, reduced to the feature's factor."""
         return tuple(map(self.factors.network_words, target.words))
 
     def load(self, wanted: Set[bytes]) -> None:
-        """Read what its line names, as far as these source phrases need it; most features name nothing."""
+        """Load the model files, if any, as far as these source phrases need them."""
 
 
 class PhraseFeature(Feature, ABC):
-    """A feature of the phrase pair alone."""
+    """A feature that depends only on the phrase pair."""
 
     @abstractmethod
     def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
-        """Return its values [T, K] for translations of a source phrase."""
+        """Return the values [T, K] for translations of a source phrase."""
 
 
 class WordPenalty(PhraseFeature):
@@ -79,7 +78,7 @@ class PhrasePenalty(PhraseFeature):
 
 
 class UnknownWordPenalty(PhraseFeature):
-    """-100 per copied word. Part of the total, absent from n-best lists and from tuning."""
+    """-100 per copied word. It is part of the total, but neither tuned nor printed in n-best lists."""
 
     tuneable = False
 
@@ -89,7 +88,7 @@ class UnknownWordPenalty(PhraseFeature):
 
 
 class TableScores(PhraseFeature):
-    """The columns of the phrase table; a copied word has zeros."""
+    """The columns of the phrase table; zeros for a copied word."""
 
     def __init__(self, label: str, width: int) -> None:
         super().__init__(label)
@@ -103,22 +102,22 @@ class TableScores(PhraseFeature):
 
 
 def words_of(phrase: bytes) -> Words:
-    """Return the words of a phrase or a sentence, split at blanks and tabs, as Moses' decoder does."""
+    """Split a phrase or sentence at spaces and tabs, like Moses."""
     return tuple(split_words(phrase))
 
 
 def spans(sentence: Words, longest: int) -> Iterator[tuple[int, int]]:
-    """Yield first and last word of each phrase of at most `longest` words, short ones first, then from the left."""
+    """Yield (first, last) word of each phrase of at most `longest` words, by length, then by position."""
     for length in range(1, min(longest, len(sentence)) + 1):
         for start in range(len(sentence) - length + 1):
             yield start, start + length - 1
 
 
 def require_words(sentences: Iterable[bytes], name: object) -> None:
-    """Check that sentences have no `|`, with which Moses separates factors and fields; `name` is that of their file."""
+    """Raise an error if a sentence contains `|`, with which Moses separates factors and fields."""
     for number, sentence in enumerate(sentences, 1):
         if b"|" in sentence:
             raise UserError(
-                f"{name}: line {number}: has a `|`, which separates the factors of a word; write it as `&#124;`, as "
-                "prepared text has it"
+                f"{name}: line {number}: has a `|`, which separates the factors of a word; escape it as `&#124;`, "
+                "like prepared text"
             )

@@ -1,6 +1,6 @@
-"""Decoding a text in one process or several.
+"""Decode a text in one or several processes.
 
-A search graph is too large to send between processes; what is wanted of it, a *task*, goes to where the graph is.
+A search graph is too large to send between processes, so a *task* is sent to the process of the graph instead.
 """
 
 from __future__ import annotations
@@ -27,41 +27,40 @@ from phrasescore.workers import Workers, available_cores, map_ordered, start_wor
 Result_co = TypeVar("Result_co", covariant=True)
 Result = TypeVar("Result")
 
-_KILLED = "decoding: a process was killed, most likely for want of memory; use fewer processes"
+_KILLED = "decoding: a process was killed, probably because memory ran out; use fewer processes"
 _CHUNK = 8
-"""Sentences that a process takes at a time: few enough to share the work evenly."""
+"""Sentences per chunk, few enough to balance the work."""
 
 
 class GraphTask(Protocol[Result_co]):
-    """What to make of the search graph of a sentence. It must be picklable."""
+    """A function of the search graph of a sentence. It must be picklable."""
 
     @property
     def needs_arcs(self) -> bool:
-        """Whether n-best lists are taken from the graph."""
+        """Whether the task extracts n-best lists, which need recombined hypotheses."""
         ...
 
     def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Result_co:
-        """Return the result for sentence `number`."""
+        """Return the result for a sentence."""
         ...
 
 
 class SentenceDecoder:
-    """A model, and the sentences it was loaded for."""
+    """Decodes the sentences that its model is loaded for."""
 
     def __init__(self, ini: MosesIni, settings: DecoderSettings, sentences: Sequence[Words]) -> None:
-        """Load the model."""
         self._settings, self._sentences = settings, sentences
         self.model = load_model(ini, sentences, settings)
 
     def run(self, task: GraphTask[Result], number: int) -> Result:
-        """Decode one sentence and return what the task makes of it."""
+        """Decode one sentence and return the result of the task."""
         sentence = self._sentences[number]
         graph = Search(self.model, self._settings.search, sentence).run(task.needs_arcs)
         return task(number, sentence, self.model, graph)
 
 
 class DecoderPool:
-    """Decodes all sentences of a text, again and again with other weights if wanted. A context manager."""
+    """Decodes all sentences of a text, repeatedly if needed, with any weights. A context manager."""
 
     def __init__(
         self,
@@ -72,15 +71,15 @@ class DecoderPool:
         scheduler: str | None = None,
         folder: Path | None = None,
     ) -> None:
-        """Start nothing yet.
+        """Prepare the pool; processes start with the first `run`.
 
         Args:
             ini: the system.
             settings: of the search.
             sentences: the text.
             processes: see `start_workers`.
-            scheduler: likewise.
-            folder: that the workers of a scheduler see, too; None for that of temporary files.
+            scheduler: see `start_workers`.
+            folder: folder that the workers of a scheduler share; by default that of temporary files.
         """
         self._count = len(sentences)
         self._processes = max(1, min(processes or available_cores(), -(-self._count // _CHUNK)))
@@ -89,7 +88,7 @@ class DecoderPool:
         self._stack = ExitStack()
 
     def run(self, task: GraphTask[Result], weights: Weights) -> Iterator[Result]:
-        """Yield the task's result for each sentence, in order."""
+        """Yield the task's result for each sentence in order."""
         chunks = (range(first, min(first + _CHUNK, self._count)) for first in range(0, self._count, _CHUNK))
         for results in map_ordered(_Decoding(self._text, task, dict(weights)), chunks, self._workers):
             yield from results
@@ -100,7 +99,7 @@ class DecoderPool:
 
     @cached_property
     def _text(self) -> _Text:
-        """What is decoded by what, with the sentences in a file: all of them are too many to go with each task."""
+        """The text in a file, because it is too large to send with each task."""
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
         path = Path(self._stack.enter_context(TemporaryDirectory(prefix="decoding.", dir=self._folder)), "sentences")
@@ -117,22 +116,22 @@ class DecoderPool:
         self._stack.__exit__(kind, error, trace)
 
 
-# Where the work is done
+# In the workers
 
 
 @dataclass(frozen=True)
 class _Text:
-    """Sentences, and the system that decodes them."""
+    """Sentences and the system that decodes them."""
 
     path: Path
-    """Of the sentences: by this name, which no other text has, the decoder that is loaded for them is known."""
+    """File of the sentences; its unique name is the key of the cached decoder."""
     ini: MosesIni = field(compare=False)
     settings: DecoderSettings = field(compare=False)
 
 
 @dataclass(frozen=True)
 class _Decoding(Generic[Result]):
-    """Decodes some sentences of a text."""
+    """Decodes a chunk of a text."""
 
     text: _Text
     task: GraphTask[Result]

@@ -1,7 +1,7 @@
-"""Features of where a phrase stands in the source, seen from the phrase before it: distortion, lexical reordering.
+"""Reordering features of the jump from one source phrase to the next: distortion and lexical reordering.
 
 Shapes: O translation options of a sentence, N jumps (a previous option and the option after it), R relations, K
-components of a feature. A previous option of -1 is the begin of the sentence.
+components of a feature. A previous option of -1 is the start of the sentence.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from moses_integration.decoder.tables import ReorderingTable
 from moses_integration.ini.reordering_type import ReorderingType
 
 RELATIONS = MONOTONE, SWAP, LEFT, RIGHT = range(4)
-"""Where a phrase stands: right after the one before it, right before it, elsewhere to its left, to its right."""
+"""Position of a phrase relative to the previous one: adjacent after, adjacent before, elsewhere left, right."""
 
 
 class Jumps(NamedTuple):
-    """Source ranges of phrases and of those before them; ends are inclusive."""
+    """Source ranges of phrases and of the previous phrases; ends are inclusive."""
 
     previous_start_N: Indices
     previous_end_N: Indices
-    """-1 at the begin of the sentence."""
+    """-1 at the start of the sentence."""
     start_N: Indices
     end_N: Indices
 
@@ -37,7 +37,7 @@ class Jumps(NamedTuple):
         return distance_N
 
     def relations(self) -> Indices:
-        """Return the relation [N]; at the begin of the sentence, monotone or right (LR/LRModel.cpp)."""
+        """Return the relation [N]; at the start of the sentence, monotone or right (LR/LRModel.cpp)."""
         relation = np.where(self.start_N > self.previous_end_N, RIGHT, LEFT)
         relation[self.start_N == self.previous_end_N + 1] = MONOTONE
         relation[self.end_N + 1 == self.previous_start_N] = SWAP
@@ -45,38 +45,38 @@ class Jumps(NamedTuple):
 
 
 class JumpFeature(Feature, ABC):
-    """A feature of a jump and of the two phrase pairs between which it leads.
+    """A feature of a jump and of the two phrase pairs that it connects.
 
-    For the search its weighted score falls into three parts, so that what does not depend on the next phrase pair is
-    computed once for all options of a span.
+    For the search its weighted score is the sum of three parts, so that the parts that do not depend on the next phrase
+    pair are computed once for all options of a span.
     """
 
     @abstractmethod
     def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
-        """Return what the feature knows of each phrase pair [T, any width]."""
+        """Return the feature's data of each phrase pair [T, any width]."""
 
     @abstractmethod
     def values(self, jumps: Jumps, previous_row_NK: Floats, row_NK: Floats) -> Floats:
-        """Return its values [N, K]; rows of the begin of the sentence are zeros."""
+        """Return the values [N, K]; rows of the start of the sentence are zeros."""
 
     @abstractmethod
     def distance_weight(self, weights_K: Floats) -> float:
-        """Return the score of a unit of distance."""
+        """Return the weighted score per unit of distance."""
 
     @abstractmethod
     def leaving(self, row_OK: Floats, weights_K: Floats) -> Floats:
-        """Return the score [O, R] that the next phrase's relation adds for the phrase before it."""
+        """Return the weighted score [O, R] of the relation of the next phrase to this one."""
 
     @abstractmethod
     def entering(self, row_OK: Floats, weights_K: Floats) -> Floats:
-        """Return the score [O, R] that a phrase's own relation adds."""
+        """Return the weighted score [O, R] of the relation of this phrase to the previous one."""
 
 
 class Distortion(JumpFeature):
-    """Minus the distance of the jump (moses/FF/DistortionScoreProducer.cpp). Nothing is charged at the end."""
+    """Minus the distance of the jump (moses/FF/DistortionScoreProducer.cpp). The end of the sentence costs nothing."""
 
     def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
-        """Return nothing: the phrase pair does not matter."""
+        """Return rows of width 0, because the phrase pair does not matter."""
         return np.zeros((len(targets), 0))
 
     def values(self, jumps: Jumps, previous_row_NK: Floats, row_NK: Floats) -> Floats:
@@ -95,44 +95,43 @@ class Distortion(JumpFeature):
 
 
 class LexicalReordering(JumpFeature):
-    """Log-probability of a phrase pair's orientation towards the pair before it (backward) and after it (forward).
+    """Log-probability of a phrase pair's orientation towards the previous pair (backward) and the next one (forward).
 
-    The forward block of a pair is charged when the next one is added, so never for the last. A pair without a row in
-    the table scores nothing. Koehn et al. 2005; moses/FF/LexicalReordering/.
+    The forward scores of a pair are added with the next pair, so never for the last pair. A pair outside the table
+    scores 0. Koehn et al. 2005; moses/FF/LexicalReordering/.
     """
 
     def __init__(self, label: str, kind: str, path: Path, has_target: bool) -> None:
-        """Make the feature of a `type=`; `has_target` says whether the table's lines have target phrases.
+        """Make the feature for the value of `type=`.
 
-        That is so where the line has factors for them, whatever its type says (LR/LexicalReorderingTable.cpp).
+        The table has target phrases if the feature line has output factors, whatever the type says
+        (LR/LexicalReorderingTable.cpp).
 
         Raises:
-            ValueError: the type is one that this decoder does not have, or speaks of target phrases without factors.
+            ValueError: the type is not supported, or needs target phrases and `has_target` is false.
         """
         super().__init__(label)
         self.path = path
         found = ReorderingType.parse(kind)
         if found.has_target and not has_target:
-            raise ValueError(
-                f"the reordering type `{kind}` has target phrases, so Moses needs factors; add output-factor=0"
-            )
+            raise ValueError(f"the reordering type `{kind}` needs target phrases; add output-factor=0")
         self._class_R = np.array(found.classes)
         self._has_target = has_target
         self._count, self._backward, self._forward = found.count, found.backward, found.forward
         self.width = found.width
 
     def load(self, wanted: Set[bytes]) -> None:
-        """Read the table's lines whose source phrase is in `wanted`."""
+        """Read the table lines of these source phrases."""
         self.table = ReorderingTable(self.path, self.width, self._has_target, wanted)
 
     def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
-        """Return the logarithms [T, K] of the table."""
+        """Return the log-probabilities [T, K] of the table."""
         none = (0.0,) * self.width
         found = [self.table.lookup(source, self.words_of(target)) or none for target in targets]
         return np.array(found, np.float64).reshape(len(targets), self.width)
 
     def values(self, jumps: Jumps, previous_row_NK: Floats, row_NK: Floats) -> Floats:
-        """Return values [N, K]: one class of each block."""
+        """Return values [N, K]; in each block, only the class of the jump is not 0."""
         values_NK = np.zeros_like(row_NK)
         n, class_N = np.arange(len(row_NK)), self._class_R[jumps.relations()]
         if self._backward:
@@ -143,7 +142,7 @@ class LexicalReordering(JumpFeature):
         return values_NK
 
     def distance_weight(self, weights_K: Floats) -> float:
-        """Return zero."""
+        """Return 0."""
         return 0.0
 
     def leaving(self, row_OK: Floats, weights_K: Floats) -> Floats:

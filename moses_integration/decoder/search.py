@@ -1,19 +1,18 @@
-"""Stack decoding with cube pruning, a whole stack at a time.
+"""Stack decoding with cube pruning, vectorised by stack.
 
-Stack k holds hypotheses that cover k source words. All that leads into it is laid out as arrays: every move (a
-hypothesis of an earlier stack and a span it may cover next) times every option of the span. Each candidate has a
-bound: all but the language model is exact in it, and for that stands the option's estimate. The best `pop_limit`
-candidates by this bound are scored exactly, in one batch, then recombined and pruned to the stack's size. That is cube
-pruning (Chiang 2007, Huang & Chiang 2007; moses/SearchCubePruning.cpp) with the order of pops fixed by the bound, not
-by the neighbours popped before. Without a pop limit all are scored, as in Moses' normal search, but that the beam
-prunes stacks that are not full, too.
+Stack k holds hypotheses that cover k source words. Its candidates are all *moves* (a hypothesis of an earlier stack and
+a span that it may cover next) with each option of the span, as arrays. A candidate is first ranked by its score with
+an estimate in place of the language models. The best `pop_limit` candidates are scored exactly, in one batch, then
+recombined and pruned to the stack size. This is cube pruning (Chiang 2007, Huang & Chiang 2007;
+moses/SearchCubePruning.cpp) with pops in the order of the estimate instead of neighbourhoods. Without a pop limit all
+candidates are scored, as in Moses' normal search, except that the beam also prunes stacks that are not full.
 
-Under a distortion limit the hypotheses of a stack differ in few words: those before are covered, those behind are not.
-Only these words, the stack's *window*, and the spans inside it are looked at, so that the time a long sentence takes
-grows in proportion to its words.
+Under a distortion limit the hypotheses of a stack differ only in a *window* of words: all words before it are covered,
+none after it. Only the window and its spans are considered, so decoding time is linear in sentence length.
 
-Shapes: H hypotheses of a stack, S spans of the sentence, s spans of a window, w words of a window, M moves (hypothesis,
-span), N candidates (move, option), C coverages of a stack, R relations, O options of the sentence, X context features.
+Shapes: H hypotheses of a stack, S spans of the sentence, s spans of a window, w words of a window, M moves, N
+candidates (move, option), P distinct pairs of a coverage and a span, C coverages of a stack, R relations, O options of
+the sentence, X context features.
 """
 
 from __future__ import annotations
@@ -36,13 +35,12 @@ from phrasescore.phrases import ranges
 
 Coverages = NDArray[np.bool_]
 
-
 MOST = 10**9
-"""The largest number that a setting can be."""
+"""The largest value of a setting."""
 
 
 class OutOfRange(ValueError):
-    """A setting that no search can have; who reads settings says where it stands."""
+    """A setting is out of range; the reader of settings adds where it is."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(reason)
@@ -52,22 +50,22 @@ class OutOfRange(ValueError):
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How far the search goes. Defaults are Moses', but for the candidates of a stack.
+    """Limits of the search. Defaults are those of Moses, except for the pop limit.
 
     Raises:
-        OutOfRange: a number is out of range.
+        OutOfRange: a value is invalid.
     """
 
     stack: int = 200
-    """Hypotheses kept in a stack; 0: all."""
+    """Hypotheses kept per stack; 0: all."""
     beam_threshold: float = 1e-5
-    """Hypotheses worse than the best of their stack by more than this factor (of exp score) are dropped; 0: none."""
+    """Drop hypotheses with exp(score) below this fraction of the best one of their stack; 0: none."""
     pop_limit: int = 500
-    """Candidates of a stack that are scored exactly; 0: all."""
+    """Candidates scored exactly per stack; 0: all."""
     distortion_limit: int = -1
-    """Longest jump, and how far the first gap may fall behind; negative: no limit."""
+    """Longest jump, and longest distance from the first gap; negative: no limit."""
     longest_phrase: int = 20
-    """Source words of the longest span that is looked up."""
+    """Longest source phrase in words."""
 
     def __post_init__(self) -> None:
         whole = {
@@ -78,39 +76,39 @@ class SearchSettings:
         }
         for name, number in whole.items():
             if abs(number) > MOST:
-                raise OutOfRange(name, f"is beyond {MOST:,}; give less")
+                raise OutOfRange(name, f"is out of range; give at most {MOST:,}")
         if self.stack < 0:
-            raise OutOfRange("stack", f"{self.stack} is negative; give a size, 0 for any")
+            raise OutOfRange("stack", f"{self.stack} is negative; give a size, 0 for no limit")
         if self.pop_limit < 0:
-            raise OutOfRange("cube-pruning-pop-limit", f"{self.pop_limit} is negative; give a number, 0 for all")
+            raise OutOfRange("cube-pruning-pop-limit", f"{self.pop_limit} is negative; give a number, 0 for no limit")
         if self.longest_phrase < 1:
             raise OutOfRange("max-phrase-length", f"{self.longest_phrase} leaves no phrase; give 1 or more")
         if not 0 <= self.beam_threshold < 1:
             raise OutOfRange(
-                "beam-threshold", f"{self.beam_threshold:g} is not from 0 to below 1; give such a number, 0 for none"
+                "beam-threshold", f"{self.beam_threshold:g} is not at least 0 and below 1; give 0 for no threshold"
             )
 
 
 @dataclass(frozen=True)
 class Moves:
-    """Moves that cover spans of one length, out of one stack."""
+    """Moves of hypotheses of one stack over spans of one length."""
 
     record_M: Indices
-    """The hypothesis, as its index in the search graph."""
+    """Index of the hypothesis in the search graph."""
     span_M: Indices
     relation_M: Indices
     score_M: Floats
-    """Score of the hypothesis and of the jump."""
+    """Score of the hypothesis plus that of the jump."""
     future_M: Floats
-    """Best score of what is uncovered then."""
+    """Future score after the move."""
     pair_M: Indices
-    """Index in `covered_Pw` of the coverage then."""
+    """Index in `covered_Pw` of the coverage after the move."""
     covered_Pw: Coverages
     first_word: int
-    """Where the window of the coverages begins: that of the stack they come from."""
+    """Start of the window of the coverages."""
 
     def take(self, part: slice) -> Moves:
-        """Return some of them."""
+        """Return a slice."""
         return Moves(
             self.record_M[part],
             self.span_M[part],
@@ -123,16 +121,16 @@ class Moves:
         )
 
     def covered_from(self, first_word: int) -> Coverages:
-        """Return the coverages for a later window of the same width."""
-        passed = first_word - self.first_word
+        """Return the coverages in a later window of the same width."""
+        shift = first_word - self.first_word
         covered_Pw = np.zeros_like(self.covered_Pw)
-        covered_Pw[:, : covered_Pw.shape[1] - passed] = self.covered_Pw[:, passed:]
+        covered_Pw[:, : covered_Pw.shape[1] - shift] = self.covered_Pw[:, shift:]
         return covered_Pw
 
 
 @dataclass(frozen=True)
 class Stack:
-    """Hypotheses that cover equally many words, the best first."""
+    """Hypotheses that cover the same number of words, best first."""
 
     record_H: Indices
     coverage_H: Indices
@@ -140,7 +138,7 @@ class Stack:
     covered_Cw: Coverages
     future_C: Floats
     first_word: int
-    """Where the window begins."""
+    """Start of the window."""
 
 
 class Search:
@@ -150,7 +148,7 @@ class Search:
         self._model, self._settings, self._words = model, settings, len(sentence)
         self._options = options = collect_options(model, sentence, settings.longest_phrase)
         self._longest = int((options.span_end_S - options.span_start_S + 1).max(initial=1))
-        # A word may be covered only so far behind the first gap, and that is as far behind the number of covered words.
+        # In stack k, the first gap is at most this far before word k, and a covered word this far after the first gap.
         self._reach = min(settings.distortion_limit, self._words) if settings.distortion_limit >= 0 else self._words
         self._width = min(self._words, self._reach + max(self._reach, self._longest))
         self._future = FutureScores(options, self._reach)
@@ -162,8 +160,8 @@ class Search:
         self._graph = SearchGraph(model, options, begin)
 
     def run(self, keep_arcs: bool = False) -> SearchGraph:
-        """Fill the stacks; `keep_arcs` also keeps recombined hypotheses, from which n-best lists are made."""
-        # The moves out of the last stacks, those of the very last first.
+        """Decode; `keep_arcs` also keeps recombined hypotheses, which n-best lists need."""
+        # The moves out of the most recent stacks, latest first.
         stack, moves = self._empty_stack(), deque[list[Moves]](maxlen=self._longest)
         for k in range(1, self._words + 1):
             moves.appendleft(self._moves(stack))
@@ -172,7 +170,7 @@ class Search:
         return self._graph
 
     def _first_word(self, k: int) -> int:
-        """Return where the window of stack k begins."""
+        """Return the start of the window of stack k."""
         return max(0, min(k - self._reach, self._words - self._width))
 
     def _empty_stack(self) -> Stack:
@@ -184,10 +182,10 @@ class Search:
             first_word=0,
         )
 
-    # Out of a stack
+    # Moves out of a stack
 
     def _moves(self, stack: Stack) -> list[Moves]:
-        """Return the moves that the hypotheses of a stack may make, by the length of the span."""
+        """Return the possible moves of the hypotheses of a stack by length of the span."""
         options, graph = self._options, self._graph
         span_s = self._spans_in_window(stack.first_word)
         start_s, end_s = options.span_start_S[span_s], options.span_end_S[span_s]
@@ -196,7 +194,7 @@ class Search:
         allowed_Hs = self._allowed_spans(stack, start_s, end_s)[stack.coverage_H]
         if self._settings.distortion_limit >= 0:
             allowed_Hs &= np.abs(previous_end_H[:, None] + 1 - start_s) <= self._settings.distortion_limit
-        # Spans come first, for they are ordered by length.
+        # Sorted by span, and so by length.
         near_M, h_M = np.nonzero(allowed_Hs.T)
         jumps = Jumps(previous_start_H[h_M], previous_end_H[h_M], start_s[near_M], end_s[near_M])
         relation_M = jumps.relations()
@@ -221,14 +219,14 @@ class Search:
         return [moves.take(slice(*first_of_length[i : i + 2])) for i in range(self._longest)]
 
     def _spans_in_window(self, first_word: int) -> Indices:
-        """Return the spans inside of a window, by their length."""
+        """Return the spans inside a window, by length."""
         options, end = self._options, first_word + self._width
         first, last = np.searchsorted(options.span_start_S, (first_word, end), sorter=self._by_start)
         span_s = np.sort(self._by_start[first:last])
         return span_s[options.span_end_S[span_s] < end]
 
     def _allowed_spans(self, stack: Stack, start_s: Indices, end_s: Indices) -> Coverages:
-        """Return which spans [C, s] are free, and not so far ahead that the first gap could not be filled then."""
+        """Return which spans [C, s] are uncovered and leave the first gap within the distortion limit."""
         limit, first = self._settings.distortion_limit, stack.first_word
         before_Cw = np.zeros((len(stack.covered_Cw), self._width + 1), np.int64)
         np.cumsum(stack.covered_Cw, axis=1, out=before_Cw[:, 1:])
@@ -239,13 +237,13 @@ class Search:
         return allowed_Cs
 
     def _future_after(self, stack: Stack, coverage_P: Indices, start_P: Indices, end_P: Indices) -> Floats:
-        """Return the best score of what is uncovered when a span is covered: its gap shrinks to what is left of it.
+        """Return the future score after a span is added to a coverage, which splits the gap around it.
 
         Args:
             stack: the coverages.
-            coverage_P: which of them the span is added to.
-            start_P: first word of the span, counted in the window.
-            end_P: last word, likewise.
+            coverage_P: index of the coverage.
+            start_P: first word of the span, relative to the window.
+            end_P: last word of the span, relative to the window.
         """
         first = stack.first_word
         word_w = first + np.arange(self._width)
@@ -260,10 +258,10 @@ class Search:
             + self._future(first + end_P + 1, gap_end_P)
         )
 
-    # Into a stack
+    # Moves into a stack
 
     def _fill(self, k: int, into: Sequence[Moves], keep_arcs: bool) -> Stack:
-        """Make stack k of all moves into it."""
+        """Make stack k from all moves into it."""
         options, first_word = self._options, self._first_word(k)
         record_M, span_M, relation_M, score_M, future_M = (
             np.concatenate([getattr(moves, name) for moves in into])
@@ -283,7 +281,7 @@ class Search:
         coverage_N, covered_Cw = _number_coverages(into, move_N, first_word)
         total_N = score_N + future_M[move_N]
         best_first = np.argsort(-total_N, kind="stable")
-        state_N = _numbers([coverage_N, options.exit_O[option_N], *states_NX.T])
+        state_N = _row_numbers([coverage_N, options.exit_O[option_N], *states_NX.T])
         winners, winner_N = _recombine(state_N, best_first)
         winners = winners[: self._number_kept(total_N[winners])]
 
@@ -296,15 +294,15 @@ class Search:
         return Stack(record_H, coverage_N[winners], covered_Cw, future_C, first_word)
 
     def _number_kept(self, total_H: Floats) -> int:
-        """Return how many of these hypotheses, best first, the stack keeps."""
+        """Return how many of these hypotheses (best first) the stack keeps."""
         size, beam = self._settings.stack or len(total_H), self._settings.beam_threshold
         if not (beam > 0 and len(total_H)):
             return size
-        # The differences are compared: beside a total of 1e17 the beam itself would be lost to rounding.
+        # Compare differences, because adding the beam to a total of 1e17 would be lost to rounding.
         return min(size, int(np.count_nonzero(total_H - total_H[0] > math.log(beam))))
 
     def _extend(self, record_N: Indices, option_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
-        """Return what context features add when options follow hypotheses, and their states then."""
+        """Return the values of context features for options after hypotheses, and the new states."""
         values, states = [np.zeros((len(record_N), 0))], [np.zeros((len(record_N), 0), np.int64)]
         for i, feature in enumerate(self._model.context_features):
             states_N = self._graph.states[record_N, i]
@@ -315,14 +313,14 @@ class Search:
 
 
 def _largest(values_N: Floats, limit: int) -> Indices:
-    """Return the indices of the `limit` largest values, in no order; of all without a limit."""
+    """Return the indices of the `limit` largest values in arbitrary order; 0 is no limit."""
     if 0 < limit < len(values_N):
         return np.argpartition(-values_N, limit)[:limit]
     return np.arange(len(values_N))
 
 
 def _number_coverages(into: Sequence[Moves], move_N: Indices, first_word: int) -> tuple[Indices, Coverages]:
-    """Return the coverage after each candidate, as an index into the distinct ones of a window [C, w]."""
+    """Return the coverage of each candidate as an index, and the distinct coverages [C, w]."""
     offsets = np.cumsum([0, *(len(moves.covered_Pw) for moves in into)])
     pair_M = np.concatenate([moves.pair_M + offset for moves, offset in zip(into, offsets, strict=False)])
     used, pair_N = np.unique(pair_M[move_N], return_inverse=True)
@@ -332,20 +330,20 @@ def _number_coverages(into: Sequence[Moves], move_N: Indices, first_word: int) -
 
 
 def _distinct(covered_Pw: Coverages) -> tuple[Coverages, Indices]:
-    """Return the distinct rows and which of them each row is."""
+    """Return the distinct rows and the index of each row among them."""
     pairs, words = covered_Pw.shape
     if words > 64:
         covered_Cw, coverage_P = np.unique(covered_Pw, axis=0, return_inverse=True)
         return covered_Cw, coverage_P.ravel()
-    # As bits of one number, which are compared 15 times as fast.
+    # Rows packed into one 64-bit number are compared 15 times as fast.
     bytes_P8 = np.zeros((pairs, 8), np.uint8)
     bytes_P8[:, : -(-words // 8)] = np.packbits(covered_Pw, axis=1)
     _, first_C, coverage_P = np.unique(bytes_P8.view(np.uint64).ravel(), return_index=True, return_inverse=True)
     return covered_Pw[first_C], coverage_P
 
 
-def _numbers(columns: Sequence[Indices]) -> Indices:
-    """Return a number for each row of some columns of small numbers; equal rows have equal numbers."""
+def _row_numbers(columns: Sequence[Indices]) -> Indices:
+    """Number the rows of some columns of small integers, so that equal rows have equal numbers."""
     number_N, size = columns[0], int(columns[0].max(initial=0)) + 1
     for column in columns[1:]:
         width = int(column.max(initial=0)) + 1
@@ -357,7 +355,7 @@ def _numbers(columns: Sequence[Indices]) -> Indices:
 
 
 def _recombine(state_N: Indices, best_first: Indices) -> tuple[Indices, Indices]:
-    """Return the best candidate of each state, best first, and for every candidate which of those it has lost to."""
+    """Return the best candidate of each state, best first, and for each candidate the index of its winner there."""
     _, first, inverse = np.unique(state_N[best_first], return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
     order = np.argsort(first)

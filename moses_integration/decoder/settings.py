@@ -6,14 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from moses_integration.decoder.beyond import BeyondDecoderError
 from moses_integration.decoder.search import OutOfRange, SearchSettings
 from moses_integration.ini import IGNORED, MosesIni, parse_truth, quote_text, split_fields
 from phrasescore.errors import UserError
 from phrasescore.number import parse_number
 
 CUBE_PRUNING = 1
-"""Moses' number of that search algorithm; 0 is its normal search."""
+"""Moses' number of the algorithm; 0 is its normal search."""
 MOSES_POP_LIMIT = 1000
 
 _USED = {
@@ -46,9 +45,10 @@ SHORT_NAMES = {
 }
 """Moses' short names of switches.
 
-mert-moses.pl makes sections of decoder flags under the names that they have; Moses lets short ones pass and reads none.
+mert-moses.pl writes decoder flags as sections under the names given; Moses accepts sections with short names but
+ignores them.
 """
-# They concern memory, messages, threads or features that are rejected, not what is translated how.
+# Settings of memory, messages, threads or rejected features, which do not affect translations.
 _HARMLESS = {
     "threads",
     "verbose",
@@ -70,7 +70,7 @@ _HARMLESS = {
     "unknown-word-suffix",
     *SHORT_NAMES,
 }
-# Moses' defaults (moses/parameters/); any other value of these sections would change what is translated or written.
+# Moses' defaults (moses/parameters/); any other value would change translations or output.
 _OFF = {
     "consensus-decoding",
     "cube-pruning-deterministic-search",
@@ -91,15 +91,14 @@ _DEFAULTS = {
     "xml-input": "pass-through",
     **dict.fromkeys(_OFF, "false"),
 }
-# Both forms in which Moses takes that the first table alone is asked (StaticData.cpp, LoadDecodeGraphs).
-_ONE_TABLE = (["0", "T", "0"], ["T", "0"])
-_SIMPLE = {
-    "input-factors": ((["0"],), "factors"),
-    "output-factors": ((["0"],), "factors"),
-    "mapping": (_ONE_TABLE, "factors, or several tables or decoding paths"),
+_SUPPORTED = {
+    "input-factors": ([["0"]], "factors"),
+    "output-factors": ([["0"]], "factors"),
+    # Both forms of a single decoding path (StaticData.cpp, LoadDecodeGraphs).
+    "mapping": ([["0", "T", "0"], ["T", "0"]], "factors, or several tables or decoding paths"),
 }
-"""What sections can say to a decoder that knows words and one table, and what they ask for otherwise."""
-# They give a derivation other scores than [feature] and [weight] say (moses/Parameter.cpp, moses/StaticData.cpp).
+"""Supported values of some sections, and what other values ask for."""
+# Sections besides [feature] and [weight] that change scores (moses/Parameter.cpp, moses/StaticData.cpp).
 _CHANGES_SCORES = {
     "alternate-weight-setting",
     "feature-add",
@@ -111,24 +110,38 @@ _CHANGES_SCORES = {
 }
 
 
+class UnsupportedError(UserError):
+    """The embedded decoder does not support something that Moses may support."""
+
+    def __init__(self, fault: str, remedy: str = "give a system without it") -> None:
+        super().__init__(f"{fault}; {remedy}, or use Moses")
+        self._fault, self._remedy = fault, remedy
+
+    def __reduce__(self) -> tuple[type[UnsupportedError], tuple[str, str]]:
+        """Pickle the arguments, because the default would pass the whole message as `fault`."""
+        return type(self), (self._fault, self._remedy)
+
+    @property
+    def for_any_toolkit(self) -> str:
+        """The message where another decoder is no remedy."""
+        return (
+            f"{self._fault}; {self._remedy}, because per-text phrase tables contain only what the embedded decoder "
+            "supports, whatever decodes with them"
+        )
+
+
 @dataclass(frozen=True)
 class DecoderSettings:
-    """What a moses.ini or the command line says of decoding, besides features and weights."""
+    """Settings of decoding besides features and weights."""
 
     search: SearchSettings = field(default_factory=SearchSettings)
     drop_unknown: bool = False
-    """Leave unknown words out instead of copying them, unless they contain a digit."""
+    """Whether unknown words without a digit are dropped instead of copied."""
 
 
 def read_settings(ini: MosesIni) -> DecoderSettings:
-    """Return the settings of a moses.ini; what it does not say is Moses' default, or ours for the search."""
-    _refuse_others(ini)
-    for name, (allowed, others) in _SIMPLE.items():
-        values = ini.values(name)
-        if values and (len(values) > 1 or split_fields(values[0]) not in allowed):
-            raise BeyondDecoderError(
-                f"{ini.location(name)}: [{name}] asks for {others}; the embedded decoder knows words and one table only"
-            )
+    """Return the settings of a moses.ini. Defaults are those of Moses, except for our pop limit."""
+    _check_sections(ini)
     default = SearchSettings()
     algorithm = search_algorithm(ini)
     try:
@@ -142,36 +155,42 @@ def read_settings(ini: MosesIni) -> DecoderSettings:
     except OutOfRange as fault:
         raise UserError(f"{ini.location(fault.name)}: [{fault.name}] {fault}") from fault
     try:
-        # Unlike a switch, a section without a value says nothing.
+        # Unlike a switch, a section without a value has no effect.
         return DecoderSettings(search, is_on(ini.values("drop-unknown") or ["false"]))
     except ValueError as fault:
-        raise UserError(f"{ini.location('drop-unknown')}: [drop-unknown] {fault}; mend the line") from fault
+        raise UserError(f"{ini.location('drop-unknown')}: [drop-unknown] {fault}; fix the line") from fault
 
 
-def _refuse_others(ini: MosesIni) -> None:
-    """Let those sections pass that are read here, change nothing, say what Moses does anyway, or say nothing."""
+def _check_sections(ini: MosesIni) -> None:
     if ini.values(""):
-        raise UserError(f"{ini.location('')}: stands before the first section, which Moses refuses; remove the line")
+        raise UserError(f"{ini.location('')}: precedes the first section, which Moses rejects; remove the line")
     for name in ini.sections():
-        values, place, shown = ini.values(name), ini.location(name), quote_text(name)
+        values, location, shown = ini.values(name), ini.location(name), quote_text(name)
         if not values or name in _USED | _HARMLESS | IGNORED.keys() or values == [_DEFAULTS.get(name)]:
             continue
         if name in _CHANGES_SCORES:
-            raise BeyondDecoderError(
-                f"{place}: [{shown}] changes the scores, and the embedded decoder does not know it",
-                "say it in [feature] and [weight]",
+            raise UnsupportedError(
+                f"{location}: [{shown}] changes scores, and the embedded decoder does not support it",
+                "write the changes into [feature] and [weight]",
             )
-        raise BeyondDecoderError(
-            f"{place}: the embedded decoder does not know [{shown}], which may change what is translated or written",
-            "remove it or mend its name",
+        raise UnsupportedError(
+            f"{location}: the embedded decoder does not support [{shown}], which may change translations or output",
+            "remove it or fix its name",
         )
+    for name, (supported, others) in _SUPPORTED.items():
+        values = ini.values(name)
+        if values and (len(values) > 1 or split_fields(values[0]) not in supported):
+            raise UnsupportedError(
+                f"{ini.location(name)}: [{name}] asks for {others}; the embedded decoder supports only words and one "
+                "table"
+            )
 
 
 def is_on(values: Sequence[str]) -> bool:
-    """Return whether the values of a switch or of a section switch it on; without any it is (moses/Parameter.cpp).
+    """Return whether the values of a switch turn it on; a switch without value is on (moses/Parameter.cpp).
 
     Raises:
-        ValueError: it is neither true nor false, or there are several values, of which Moses would heed none.
+        ValueError: the value is not a truth value, or there are several, all of which Moses would ignore.
     """
     if len(values) > 1:
         raise ValueError("has more than one value")
@@ -179,33 +198,30 @@ def is_on(values: Sequence[str]) -> bool:
 
 
 def parse_whole(text: str) -> int:
-    """Parse a whole number, also with zeros behind a point. Moses would read 1e2 as 1 (Scan, moses/Util.h).
+    """Parse a whole number, with or without a decimal part of zeros. Moses reads 1e2 as 1 (Scan, moses/Util.h).
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not such a number.
     """
     if not re.fullmatch(r"[+-]?[0-9]+(\.0+)?", text):
-        raise ValueError("is no whole number")
+        raise ValueError("is not a whole number")
     return int(parse_number(text))
 
 
 def search_algorithm(ini: MosesIni) -> int | None:
-    """Return Moses' number of the search algorithm that a moses.ini asks for, None if it asks for none."""
+    """Return Moses' number of the search algorithm, None if the ini gives none."""
     return _whole(ini, "search-algorithm", CUBE_PRUNING) if ini.values("search-algorithm") else None
 
 
 def cube_pruning_limit(ini: MosesIni, algorithm: int | None) -> int:
-    """Return the pop limit that a moses.ini gives; else Moses' if a search algorithm is asked for, or else ours."""
+    """Return the pop limit of the ini; the default is Moses' if an algorithm is given, otherwise ours."""
     return _whole(ini, "cube-pruning-pop-limit", SearchSettings().pop_limit if algorithm is None else MOSES_POP_LIMIT)
 
 
 def pop_limit(algorithm: int | None, limit: int, name: str) -> int:
-    """Return the pop limit that a search algorithm of Moses means here: normal search scores every candidate.
-
-    Where no algorithm is asked for, 0 stands for every candidate, too. Cube pruning would score none.
-    """
+    """Return our pop limit for a search algorithm of Moses: 0, no limit, for normal search."""
     if algorithm not in (None, 0, CUBE_PRUNING):
-        raise BeyondDecoderError(f"{name}: search algorithm {algorithm} is neither 0 (normal) nor 1 (cube pruning)")
+        raise UnsupportedError(f"{name}: search algorithm {algorithm} is neither 0 (normal) nor 1 (cube pruning)")
     if algorithm == CUBE_PRUNING and limit == 0:
         raise UserError(
             f"{name}: cube pruning with a pop limit of 0 translates nothing; give another limit, or search algorithm 0"
@@ -218,4 +234,4 @@ def _whole(ini: MosesIni, section: str, default: int) -> int:
     try:
         return parse_whole(values[0]) if values else default
     except ValueError as fault:
-        raise UserError(f"{ini.location(section)}: [{section}] is no whole number; mend the line") from fault
+        raise UserError(f"{ini.location(section)}: [{section}] is not a whole number; fix the line") from fault

@@ -1,7 +1,7 @@
-"""Phrase and reordering tables in memory: only what the input can use.
+"""Phrase and reordering tables, filtered to the source phrases of the input.
 
-A table of millions of lines is read once, as a stream; a line is kept, as bytes, if its source phrase occurs in the
-sentences to translate. Numbers are parsed when a phrase is first looked up.
+A table is read once, as a stream. A line is kept as bytes if its source phrase occurs in the sentences to translate,
+and parsed when the phrase is looked up.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from phrasescore.text import counted
 from phrasescore.words import join_words
 
 _SPARSE = 2
-"""Place of the sparse features among the fields after the scores."""
+"""Index of the sparse features among the fields after the scores."""
 
 
 class PhraseTable:
-    """Translations of the source phrases that occur in the input."""
+    """Translations of source phrases."""
 
     def __init__(self, path: Path, width: int, wanted: Set[bytes], target_factors: int = 1) -> None:
-        """Read the lines whose source is in `wanted`; target words have so many factors."""
+        """Read the lines whose source phrase is in `wanted`."""
         self.path, self.width, self._target_factors = path, width, target_factors
         self._lines: dict[bytes, list[tuple[int, bytes]]] = {}
         for row, source, line in wanted_lines(path, wanted, join_words):
             self._lines.setdefault(source, []).append((row, line))
 
     def lookup(self, source: Words) -> list[TargetPhrase]:
-        """Return the translations of a phrase, in the table's order."""
+        """Return the translations of a phrase in the order of the table."""
         return [self._parse(row, line) for row, line in self._lines.get(b" ".join(source), ())]
 
     def lines(self, source: Words) -> list[bytes]:
-        """Return the lines of those translations, with their ends."""
+        """Return the lines of a phrase with their line ends."""
         return [line for _, line in self._lines.get(b" ".join(source), ())]
 
     def _parse(self, row: int, line: bytes) -> TargetPhrase:
@@ -59,7 +59,7 @@ class PhraseTable:
             fields = entry.other_fields()
             if len(fields) > _SPARSE and fields[_SPARSE]:
                 raise LineFault(
-                    "field 6 (sparse features)", "is not empty", "empty it, for Moses alone knows such features"
+                    "field 6 (sparse features)", "is not empty", "empty it, because only Moses supports such features"
                 )
             logs = _floored_logs(entry.scores, self.width, f"moses.ini says num-features={self.width}")
             return TargetPhrase(words_of(entry.target), logs, parse_alignment(fields[0]) if fields else ())
@@ -68,27 +68,27 @@ class PhraseTable:
 
 
 class ReorderingTable:
-    """Logarithms of orientation probabilities by phrase pair. Key and values: `f ||| e ||| p ...` or `f ||| p ...`.
+    """Log-probabilities of orientations by phrase pair, `f ||| e ||| p ...`, or by source phrase, `f ||| p ...`.
 
-    Moses takes the phrases as they stand there, without the blanks at the ends: with two blanks between words, or tabs,
-    none is ever found (moses/FF/LexicalReordering/LexicalReorderingTable.cpp).
+    Moses only trims spaces from the phrases, so it never finds a phrase with two spaces or a tab between words
+    (moses/FF/LexicalReordering/LexicalReorderingTable.cpp).
     """
 
     def __init__(self, path: Path, width: int, has_target: bool, wanted: Set[bytes]) -> None:
-        """Read the lines whose source is in `wanted`; `path` or, failing that, `path.gz`, as Moses does."""
+        """Read the lines whose source phrase is in `wanted`, from `path.gz` if there is no `path`, like Moses."""
         zipped = Path(f"{path}.gz")
         self.path = path if path.exists() or not zipped.exists() else zipped
         self.width, self.has_target = width, has_target
         self._lines: dict[bytes, tuple[int, bytes]] = {}
-        for row, source, line in wanted_lines(self.path, wanted, _without_outer_blanks):
+        for row, source, line in wanted_lines(self.path, wanted, _trim):
             _, *fields = without_end(line).split(SEPARATOR)
             if len(fields) < 1 + has_target:
                 raise _error(self.path, row, fault_of_the_whole(line))
-            target = _without_outer_blanks(fields[0]) if has_target else b""
+            target = _trim(fields[0]) if has_target else b""
             self._lines[source + SEPARATOR + target] = (row, fields[has_target])
 
     def lookup(self, source: Words, target: Words) -> tuple[float, ...] | None:
-        """Return max(ln p, -100) of each column, None for a pair that is not in the table."""
+        """Return max(ln p, -100) of each column, None for a pair outside the table."""
         found = self._find(source, target)
         if found is None:
             return None
@@ -99,7 +99,7 @@ class ReorderingTable:
             raise _error(self.path, row, fault) from fault
 
     def scores(self, source: Words, target: Words) -> bytes | None:
-        """Return the field of the scores as it stands in the table, None for a pair that is not in it."""
+        """Return the field of the scores as bytes, None for a pair outside the table."""
         found = self._find(source, target)
         return found and found[1]
 
@@ -107,13 +107,13 @@ class ReorderingTable:
         return self._lines.get(b" ".join(source) + SEPARATOR + (b" ".join(target) if self.has_target else b""))
 
 
-def _without_outer_blanks(phrase: bytes) -> bytes:
+def _trim(phrase: bytes) -> bytes:
     return phrase.strip(b" ")
 
 
 def filter_table(path: Path, wanted: Set[bytes], filtered: Path, *, is_for_reordering: bool) -> None:
-    """Write the lines of a table whose source phrase is wanted, as they are."""
-    phrase_of = _without_outer_blanks if is_for_reordering else join_words
+    """Write the lines of a table whose source phrase is in `wanted`, unchanged."""
+    phrase_of = _trim if is_for_reordering else join_words
     with open_output(filtered) as stream:
         stream.writelines(line.rstrip(b"\n") + b"\n" for _, _, line in wanted_lines(path, wanted, phrase_of))
 
@@ -121,14 +121,14 @@ def filter_table(path: Path, wanted: Set[bytes], filtered: Path, *, is_for_reord
 def wanted_lines(
     path: Path, wanted: Set[bytes], phrase_of: Callable[[bytes], bytes]
 ) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield row, source phrase and line, of the lines whose source phrase is wanted.
+    """Yield line number, source phrase and line of the lines whose source phrase is in `wanted`.
 
-    Which phrase a field has is asked once for the lines that follow one another with it.
+    `phrase_of` normalises the first field; it is called once for adjacent lines with equal fields.
     """
     if not path.exists():
         compressed = compressed_form(path)
-        remedy = f"name {compressed}, which is there" if compressed else "mend the line"
-        raise UserError(f"{path}: is not there, but the ini names it; {remedy}")
+        remedy = f"name {compressed}, which exists" if compressed else "fix the line"
+        raise UserError(f"{path}: does not exist, but the ini names it; {remedy}")
     last = phrase = b""
     with open_input(path) as source:
         for row, line in enumerate(iter(lambda: source.stream.readline(LONGEST_LINE), b""), 1):
@@ -142,24 +142,22 @@ def wanted_lines(
 
 
 def _unexpected_factors(entry: Entry) -> LineFault:
-    """Return what is wrong with a line whose words have other factors than the ini says."""
     found = describe_factors(*entry.factors())
-    return LineFault("line", f"has {found}, which are others than moses.ini says", "mend output-factor= in the ini")
+    return LineFault("line", f"has {found}, unlike moses.ini", "fix output-factor= in the ini")
 
 
 def _floored_logs(scores: bytes, width: int, promise: str) -> tuple[float, ...]:
-    """Return max(ln p, -100) for each score, as Moses makes feature values of probabilities: in 32 bit.
+    """Return max(ln p, -100) of each score in 32 bits, like Moses.
 
     Raises:
-        LineFault: one is no probability, or there are more or fewer than `promise` says.
+        LineFault: a score is not a number of at least 0, or their number is not that of `promise`.
     """
     probabilities = parse_scores(scores, "scores")
     if len(probabilities) != width:
         reason = f"has {counted(len(probabilities), 'score')} where {promise}"
-        raise LineFault("line", reason, "`phrasescore check` tells what is wrong with the table")
+        raise LineFault("line", reason, "run `phrasescore check` on the table")
     return tuple(max(single(math.log(p)), LOWEST_LOG) if p > 0 else LOWEST_LOG for p in probabilities)
 
 
 def _error(path: Path, row: int, fault: LineFault) -> UserError:
-    """Return the error for a line of a table that cannot be used."""
     return UserError(f"{path}: line {row}: {str(fault).removeprefix('line: ')}")

@@ -1,4 +1,4 @@
-"""The translation options of a sentence.
+"""The translation options of a sentence as arrays.
 
 Shapes: O options of a sentence, S spans that have options, n words, F components of all features, R relations.
 """
@@ -19,9 +19,9 @@ from phrasescore.phrases import offsets_of
 
 @dataclass(frozen=True)
 class Options:
-    """The options of all spans as arrays; those of one span follow each other, the best first.
+    """The options of all spans; options of a span are adjacent, best first.
 
-    Spans are ordered by length, then by start, so that those of one length are a slice.
+    Spans are ordered by length, then by start, so spans of equal length are a slice.
     """
 
     words: int
@@ -29,7 +29,7 @@ class Options:
     span_end_S: Indices
     """Inclusive."""
     span_first_S: Indices
-    """Where the options of each span begin, and behind them the number of options [S + 1]."""
+    """Index of the first option of each span, then the number of options [S + 1]."""
     span_O: Indices
     targets: list[TargetPhrase]
     phrase_O: Indices
@@ -39,12 +39,12 @@ class Options:
     rows: dict[str, Floats]
     """Label of a jump feature -> its rows [O, any width]."""
     score_O: Floats
-    """Weighted score of the option alone."""
+    """Weighted score of the option without context."""
     future_O: Floats
-    """The same, with what the language models expect of their context (moses/TargetPhrase.cpp, future score)."""
+    """The score with the estimates of the language models (moses/TargetPhrase.cpp, future score)."""
     entering_OR: Floats
     leaving_OR: Floats
-    """Weighted scores of the option's relation to the phrase before it, and of the next phrase's to it."""
+    """Weighted scores of the option's relation to the previous phrase, and of the next phrase to the option."""
     exit_O: Indices
     """Options with equal numbers leave the reordering features in the same state."""
 
@@ -59,20 +59,20 @@ class Options:
         return self.span_end_S[self.span_O]
 
     def start_or_none(self, option_N: Indices) -> Indices:
-        """Return the first word of options; -1 for the option -1, which stands for the begin of the sentence."""
+        """Return the first word of options; -1 for option -1, the start of the sentence."""
         return np.where(option_N >= 0, self.start_O[option_N], -1)
 
     def end_or_none(self, option_N: Indices) -> Indices:
-        """Return the last word of options, -1 for the begin of the sentence."""
+        """Return the last word of options; -1 for option -1."""
         return np.where(option_N >= 0, self.end_O[option_N], -1)
 
     def leaving_or_zero(self, option_N: Indices, relation_N: Indices) -> Floats:
-        """Return what options score for the relation of the phrase after them, 0 for the begin of the sentence."""
+        """Return the scores of the next phrase's relation to options; 0 for option -1."""
         return np.where(option_N >= 0, self.leaving_OR[option_N, relation_N], 0.0)
 
 
 def collect_options(model: LogLinearModel, sentence: Words, longest: int) -> Options:
-    """Look up every span of at most `longest` words."""
+    """Return the options of all spans of at most `longest` words."""
     translated: list[tuple[int, int]] = []
     found: list[Translations] = []
     for start, end in spans(sentence, longest):
@@ -86,7 +86,7 @@ def collect_options(model: LogLinearModel, sentence: Words, longest: int) -> Opt
 def assemble_options(
     model: LogLinearModel, words: int, spans: Sequence[tuple[int, int]], found: Sequence[Translations]
 ) -> Options:
-    """Lay out the translations of some spans (first and last word) of a sentence of so many words as arrays."""
+    """Return the options of given spans (first, last word) of a sentence of `words` words."""
     span_S2 = np.array(spans, np.int64).reshape(-1, 2)
     counts_S = np.array([len(translations.targets) for translations in found], np.int64)
     targets = [target for translations in found for target in translations.targets]
@@ -99,7 +99,7 @@ def assemble_options(
     rows = {}
     for feature in model.jump_features:
         weights_K = model.weights_F[model.columns[feature.label]]
-        # An empty sentence has no options, but the feature's width all the same.
+        # Gives the array its width for a sentence without options.
         none = feature.rows((), ())
         rows[feature.label] = row_OK = np.concatenate([none, *(t.rows[feature.label] for t in found)])
         entering_OR += feature.entering(row_OK, weights_K)

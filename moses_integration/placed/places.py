@@ -67,7 +67,7 @@ def _find_phrase(model: LogLinearModel, words: Words) -> Phrase | None:
     lines = model.table.lines(words)
     if not lines:
         return None
-    every = model.every_translation(words)
+    every = model.all_translations(words)
     assert every is not None
     # Options of equal scores keep their order then.
     kept = sorted(model.best(every))
@@ -113,6 +113,6 @@ def copies(
 
 
 def _is_kept(model: LogLinearModel, word: bytes) -> bool:
-    copied = model.every_translation((word,))
+    copied = model.all_translations((word,))
     assert copied is not None
     return copied.targets[0].words != ()

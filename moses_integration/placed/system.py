@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_integration.decoder.beyond import BeyondDecoderError
 from moses_integration.decoder.declaration import declare_model, load_model
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Words, require_words, words_of
 from moses_integration.decoder.reordering import LexicalReordering
-from moses_integration.decoder.settings import DecoderSettings, read_settings
+from moses_integration.decoder.settings import DecoderSettings, UnsupportedError, read_settings
 from moses_integration.ini import IN_CONTEXT, MosesIni, Weights, add_columns_in_context
 from moses_integration.placed.columns import ScorerColumns
 from moses_integration.placed.in_context import option_weights, with_columns, without_columns
@@ -91,7 +90,7 @@ def place_text(
     try:
         placed = _declare(with_columns(ini), tables, weights, origin)
         settings = read_settings(system)
-    except BeyondDecoderError as error:
+    except UnsupportedError as error:
         raise UserError(error.for_any_toolkit) from error
     model = _load(system, sentences, settings, chosen_by or option_weights(ini) or weights)
     if table_limit is not None:

@@ -10,13 +10,12 @@ from pathlib import Path
 
 from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.building.translation_tables import TableCounts, build_tables
-from moses_integration.decoder.beyond import BeyondDecoderError
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Words, require_words, words_of
 from moses_integration.decoder.pool import DecoderPool
-from moses_integration.decoder.settings import read_settings
+from moses_integration.decoder.settings import UnsupportedError, read_settings
 from moses_integration.ini import MosesIni, Weights, quote_text
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_references
@@ -65,11 +64,11 @@ class EmbeddedToolkit:
         Whatever else the decoder does not know it rejects before it begins.
 
         Raises:
-            BeyondDecoderError: the phrase table has factored target words.
+            UnsupportedError: the phrase table has factored target words.
         """
         table = ini.phrase_table()
         if (factors := table.arguments.get("output-factor", "0")) != "0":
-            raise BeyondDecoderError(
+            raise UnsupportedError(
                 f"{ini.at(table.row)}: `output-factor={quote_text(factors)}` asks for factored "
                 "translations, which the embedded decoder does not write"
             )

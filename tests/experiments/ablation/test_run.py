@@ -105,7 +105,9 @@ def test_the_usual_seed_is_left_to_the_command(tmp_path: Path) -> None:
 
 def test_a_section_that_the_decoder_does_not_know_is_refused(tmp_path: Path) -> None:
     Ablation(Config(decoder={"search-algorithm": 1}), tmp_path, {}, silent)
-    with pytest.raises(UserError, match=r"\[decoder\]: line 4: the embedded decoder does not know \[search-algoritm\]"):
+    with pytest.raises(
+        UserError, match=r"\[decoder\]: line 4: the embedded decoder does not support \[search-algoritm\]"
+    ):
         Ablation(Config(decoder={"stack": 5, "search-algoritm": 1}), tmp_path, {}, silent)
 
 

@@ -137,8 +137,8 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
         ([*DECODE, "FOLDER/nowhere.ini"], "nowhere.ini: cannot be read"),
         ([*DECODE, "FOLDER/sub"], "sub: is a folder, a pipe or a device; give the moses.ini"),
         ([*DECODE, INI, "--source", "FOLDER/nowhere"], "nowhere: cannot be read"),
-        ([*DECODE, "FOLDER/lost.ini", "--source", "FOLDER/two"], "is not there, but the ini names it"),
-        ([*DECODE, "FOLDER/unknown.ini", "--source", "FOLDER/two"], "has no feature Distorsion; remove it, or use"),
+        ([*DECODE, "FOLDER/lost.ini", "--source", "FOLDER/two"], "does not exist, but the ini names it"),
+        ([*DECODE, "FOLDER/unknown.ini", "--source", "FOLDER/two"], "does not support Distorsion; remove it, or use"),
         *(
             (
                 arguments,

@@ -222,7 +222,7 @@ def test_a_table_that_is_there_with_another_ending(texts: Path, capsys: pytest.C
     ini = MosesIni.read(Path(INI)).with_absolute_paths()
     ini.set_argument("TranslationModel0", "path", str(MINI / "phrase-table"))
     ini.write(texts / "ems.ini")
-    said = f"{MINI}/phrase-table: is not there, but the ini names it; name {MINI}/phrase-table.gz, which is there\n"
+    said = f"{MINI}/phrase-table: does not exist, but the ini names it; name {MINI}/phrase-table.gz, which exists\n"
     decode = ("phrasescore-decoder", "-f", "ems.ini", "-i", "dev.en")
     assert warnings_of(decode, capsys, code=1).endswith(said)
     check = ("phrasescore", "check", str(MINI / "phrase-table"))

@@ -70,7 +70,7 @@ def _values(model: LogLinearModel, options: Options, begin: Sequence[int], optio
 
 def _phrase_pair(model: LogLinearModel, sentence: Words, segment: Segment) -> Translations:
     source = sentence[segment.start : segment.end + 1]
-    every = model.every_translation(source)
+    every = model.all_translations(source)
     same = [i for i, target in enumerate(every.targets) if target.words == segment.words] if every else []
     if every is None or not same:
         assert model.table is not None

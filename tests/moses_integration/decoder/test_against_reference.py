@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_integration.decoder.phrases import Words
-from moses_integration.decoder.search import _numbers
+from moses_integration.decoder.search import _row_numbers
 from tests.moses_integration.decoder import reference
 from tests.moses_integration.decoder.searching import (
     NARROW,
@@ -92,7 +92,7 @@ def test_hypotheses_with_another_last_phrase_are_not_alike() -> None:
 def test_states_are_numbered_without_overflow() -> None:
     largest = 2**32 - 1
     columns = [np.array([0, 1, 1, 0]), np.array([5, 5, 5, largest]), np.array([7, 7, 7, largest])]
-    number_N = _numbers(columns)
+    number_N = _row_numbers(columns)
     assert number_N[1] == number_N[2]
     assert len(set(number_N.tolist())) == 3
 

@@ -104,7 +104,7 @@ def test_of_repeated_switches_the_first_counts(capsys: pytest.CaptureFixture[str
         (["-f", INI, "-s", "-5"], "-stack: -5 is negative; give a size"),
         (["-f", INI, "-cbp", "-5"], "-cube-pruning-pop-limit: -5 is negative"),
         (["-f", INI, "-b", "x"], "-beam-threshold: `x` is no number"),
-        (["-f", INI, "-b", "nan"], "-beam-threshold: nan is not from 0 to below 1"),
+        (["-f", INI, "-b", "nan"], "-beam-threshold: nan is not at least 0 and below 1"),
         (["-f", INI, "-th", "x"], "-threads: `x` is no whole number"),
         (["-f", INI, "-th", "0"], "-threads: 0 is not at least 1"),
         (["-f", INI, "-inputtype", "1"], "-inputtype: "),
@@ -130,7 +130,7 @@ def test_weights_of_nothing_but_zeros_translate_nothing(text: Path, tmp_path: Pa
     ini.set_weights({label: [0] * len(weights) for label, weights in ini.weights().items() if "Unknown" not in label})
     ini.write(tmp_path / "zeros.ini")
     zeros = ["-f", str(tmp_path / "zeros.ini"), "-i", str(text)]
-    require_one_sentence(capfdbinary, 1, "all weights are 0, that of UnknownWordPenalty aside", *zeros)
+    require_one_sentence(capfdbinary, 1, "all weights except that of UnknownWordPenalty are 0", *zeros)
     for more in (["-show-weights"], ["-weight-overwrite", "LM0= 0.5"]):
         assert main([*zeros, *more]) == 0
         assert capfdbinary.readouterr().out
@@ -166,7 +166,7 @@ def test_one_sentence_and_exit_code_1(arguments: list[str], message: str, text: 
 @pytest.mark.parametrize("word", ["a|b", "|", "|||"])
 def test_factors_in_the_input_are_refused(word: str, tmp_path: Path, capfdbinary: Capture) -> None:
     (tmp_path / "text").write_text(f"the letter\nthe {word} letter\n")
-    message = f"{tmp_path}/text: line 2: has a `|`, which separates the factors of a word; write it as `&#124;`"
+    message = f"{tmp_path}/text: line 2: has a `|`, which separates the factors of a word; escape it as `&#124;`"
     require_one_sentence(capfdbinary, 1, message, "-f", INI, "-i", tmp_path / "text")
 
 
@@ -472,7 +472,7 @@ def test_a_text_in_another_encoding_is_told_of(tmp_path: Path, capfdbinary: Capt
     require_one_sentence(capfdbinary, 1, "begins with the byte order mark", "-f", INI, "-i", text)
 
 
-def test_where_paths_are_taken_from_is_told(
+def test_the_start_of_relative_paths_is_reported(
     text: Path, tmp_path: Path, capfdbinary: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in the sample models of Moses' tutorial, which `moses` decodes with in the folder above."""
@@ -482,7 +482,7 @@ def test_where_paths_are_taken_from_is_told(
     monkeypatch.chdir(MINI.parent)
     code, out, err = run(capfdbinary, "-f", ini, "-i", text)
     assert (code, out) == (0, decoded(capfdbinary, "-i", text))
-    assert err.startswith(f"phrasescore-decoder: {ini}: its relative paths are taken from the working directory, ")
+    assert err.startswith(f"phrasescore-decoder: {ini}: relative paths start at the working directory, ")
     assert err.count("\n") == 1
     assert run(capfdbinary, "-f", ini, "-i", text, "-v", "0") == (0, out, "")
 
@@ -494,9 +494,7 @@ def test_a_section_that_may_change_the_output_is_refused(text: Path, tmp_path: P
     code, out, err = run(capfdbinary, "-f", ini, "-i", text)
     assert (code, out, err) == (0, decoded(capfdbinary, "-i", text), "")
     ini.write_text(content + "[xml-input]\nexclusive\n")
-    message = (
-        "line 38: the embedded decoder does not know [xml-input], which may change what is translated or written; "
-    )
+    message = "line 38: the embedded decoder does not support [xml-input], which may change translations or output; "
     require_one_sentence(capfdbinary, 1, f"{ini}: {message}", "-f", ini, "-i", text, "-v", "0")
 
 

@@ -1,4 +1,4 @@
-"""What a moses.ini declares: features, labels, weights, and what the decoder refuses."""
+"""What a moses.ini declares: features, labels, weights, and what the decoder rejects."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_feature_that_is_not_to_be_tuned() -> None:
     assert declare_model(ini_of("Distortion")).features[0].tuneable
     for word in ("No", "n", "0"):
         assert not declare_model(ini_of(f"Distortion tuneable={word}")).features[0].tuneable
-    with pytest.raises(UserError, match=r"tuneable= `flase` is neither true nor false; mend the line"):
+    with pytest.raises(UserError, match=r"tuneable= `flase` is neither true nor false; fix the line"):
         declare_model(ini_of("Distortion tuneable=flase"))
 
 
@@ -91,7 +91,10 @@ def test_widths_of_reordering_types(kind: str, width: int) -> None:
         ),
         (f"LexicalReordering type=wbe-msd-bidirectional-fe-collapseff path=x {FACTORS}", "is not supported"),
         (f"LexicalReordering path=x {FACTORS}", "the reordering type `` is not supported"),
-        ("LexicalReordering type=msd path=x default-scores=1,1,1", "line 4: .* does not know `default-scores=1,1,1`"),
+        (
+            "LexicalReordering type=msd path=x default-scores=1,1,1",
+            "line 4: .* does not support `default-scores=1,1,1`",
+        ),
         (f"LexicalReordering type=msd-fe {FACTORS}", "line 4: LexicalReordering0 has no path="),
         (f"LexicalReordering type=wbe-msd-bidirectional path=x {FACTORS}", "`wbe-msd-bidirectional` is not supported"),
         (f"LexicalReordering type=msd-f-fe path=x {FACTORS}", "`msd-f-fe` is not supported"),
@@ -102,24 +105,24 @@ def test_widths_of_reordering_types(kind: str, width: int) -> None:
         ),
         (
             "LexicalReordering type=msd-fe path=x input-factor=0",
-            "line 4: .* so Moses needs factors; add output-factor=0",
+            "line 4: .* needs target phrases; add output-factor=0",
         ),
-        ("KENLM path=x load=lzy", "line 4: the embedded decoder does not know `load=lzy`"),
-        ("KENLM path=x lazyken=yes", "line 4: the embedded decoder does not know `lazyken=yes`"),
-        ("KENLM path=x factor=1", "line 4: the embedded decoder does not know `factor=1`"),
-        ("KENLM path=x oov-feature=1", "line 4: the embedded decoder does not know `oov-feature=1`"),
-        ("KENLM path=x num-features=2", "line 4: num-features is 2 where KENLM has 1; mend the line"),
-        ("CSLM path=x backoff=y unnormalised=1", "line 4: the embedded decoder does not know `unnormalised=1`"),
-        ("WordPenalty path=x", "does not know `path=x` of WordPenalty; remove it"),
-        ("Distortion cache=5", "does not know `cache=5` of Distortion"),
-        ("KENLM path=x unnormalised=true", "does not know `unnormalised=true` of KENLM"),
-        ("SRILM path=x", "line 4: the embedded decoder has no feature SRILM"),
+        ("KENLM path=x load=lzy", "line 4: the embedded decoder does not support `load=lzy`"),
+        ("KENLM path=x lazyken=yes", "line 4: the embedded decoder does not support `lazyken=yes`"),
+        ("KENLM path=x factor=1", "line 4: the embedded decoder does not support `factor=1`"),
+        ("KENLM path=x oov-feature=1", "line 4: the embedded decoder does not support `oov-feature=1`"),
+        ("KENLM path=x num-features=2", "line 4: num-features is 2 where KENLM has 1; fix the line"),
+        ("CSLM path=x backoff=y unnormalised=1", "line 4: the embedded decoder does not support `unnormalised=1`"),
+        ("WordPenalty path=x", "does not support `path=x` of WordPenalty; remove it"),
+        ("Distortion cache=5", "does not support `cache=5` of Distortion"),
+        ("KENLM path=x unnormalised=true", "does not support `unnormalised=true` of KENLM"),
+        ("SRILM path=x", "line 4: the embedded decoder does not support SRILM"),
         ("ProbingPT path=x", "found PhraseDictionaryMemory0 in line 3, ProbingPT0 in line 4; choose by --feature"),
-        ("UnknownWordPenalty name=U1", "line 4: is a second UnknownWordPenalty, which Moses refuses; remove"),
+        ("UnknownWordPenalty name=U1", "line 4: is a second UnknownWordPenalty, which Moses rejects; remove"),
         ("Distortion name=PhraseDictionaryMemory0", "PhraseDictionaryMemory0"),
     ],
 )
-def test_features_that_are_refused(feature: str, message: str) -> None:
+def test_features_that_are_rejected(feature: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         declare_model(ini_of(feature))
 
@@ -135,7 +138,7 @@ def test_a_table_needs_factors(missing: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["PhraseDictionaryCompact", "ProbingPT"])
-def test_a_binary_table_is_refused(kind: str) -> None:
+def test_a_binary_table_is_rejected(kind: str) -> None:
     with pytest.raises(UserError, match=f"line 3: the embedded decoder reads text tables, not {kind}"):
         declare_model(MosesIni(["[feature]\n", "UnknownWordPenalty\n", f"{kind} path=x\n"]))
 
@@ -160,7 +163,7 @@ def test_weights_that_do_not_fit(weights: str, message: str) -> None:
 def test_a_table_limit_that_is_none(tmp_path: Path) -> None:
     ini = SmallSystem([], WEIGHTS).write(tmp_path)
     ini.set_argument("T", "table-limit", "many")
-    with pytest.raises(UserError, match="table-limit is no whole number"):
+    with pytest.raises(UserError, match="table-limit is not a whole number"):
         load_model(ini, [], DecoderSettings())
 
 
@@ -174,7 +177,7 @@ def test_the_table_limit_follows_the_weights(tmp_path: Path) -> None:
         assert found is not None
         best += [target.words for target in found.targets]
     assert best == [(b"B", b"B"), (b"A",), (b"B", b"B")]
-    every = model.every_translation((b"a",))
+    every = model.all_translations((b"a",))
     assert every is not None
     assert len(every.targets) == 2
     assert model.translations((b"a", b"a")) is None
@@ -197,7 +200,7 @@ def test_a_language_model_that_cannot_be_read(content: bytes, fault: str, tmp_pa
 
 def test_a_missing_language_model(tmp_path: Path) -> None:
     system = SmallSystem([], {**WEIGHTS, "L0": [1.0]}, language_models=[tmp_path / "lm"])
-    with pytest.raises(UserError, match="lm: is not there"):
+    with pytest.raises(UserError, match="lm: does not exist"):
         load_model(system.write(tmp_path), [], DecoderSettings())
 
 
@@ -209,7 +212,7 @@ def test_a_reordering_table_of_another_width(tmp_path: Path) -> None:
         model.translations((b"a",))
 
 
-def test_what_no_context_can_change(language_models: list[Path], tmp_path: Path) -> None:
+def test_ngrams_inside_a_phrase_do_not_depend_on_context(language_models: list[Path], tmp_path: Path) -> None:
     """In a trigram model only words from the third on are known inside a phrase; the rest is an estimate."""
     target = (b"A", b"B", b"A", b"C")
     weights = {**WEIGHTS, "L0": [1.0]}
@@ -229,7 +232,7 @@ def test_what_no_context_can_change(language_models: list[Path], tmp_path: Path)
 
 
 @pytest.mark.parametrize("weight", [math.nan, math.inf, -1e39])
-def test_weights_that_are_not_finite_are_refused(weight: float) -> None:
+def test_weights_that_are_not_finite_are_rejected(weight: float) -> None:
     model = declare_model(MosesIni.read(MINI / "moses.ini"))
-    with pytest.raises(UserError, match="somewhere: a weight of LM0 is no finite number of 32 bit; give one"):
+    with pytest.raises(UserError, match="somewhere: a weight of LM0 is not a finite 32-bit number; fix it"):
         model.set_weights({"LM0": [weight]}, "somewhere")

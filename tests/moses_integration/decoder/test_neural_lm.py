@@ -69,10 +69,10 @@ def test_a_narrow_search_scores_what_it_finds(language_models: list[Path], neura
     check_values(system, sentence, model, found.n_best(20, distinct=False))
 
 
-def test_what_the_company_changes_makes_no_new_candidates(
+def test_rounding_differences_between_batches_make_no_new_candidates(
     tmp_path: Path, language_models: list[Path], neural_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other batches, as another process has, move the last digits."""
+    """The composition of a batch changes the last digits."""
     extend, noise = NeuralLanguageModelFeature.extend, np.random.default_rng(1)
 
     def moved(self: NeuralLanguageModelFeature, *arguments: Any) -> tuple[Floats, Indices]:
@@ -134,7 +134,7 @@ def test_a_context_is_normalised_once(feature: NeuralLanguageModelFeature, monke
         assert alone.extend(np.array([start]), np.array([phrase]), is_end=False)[0] == pytest.approx(value, abs=1e-5)
 
 
-def test_behind_a_phrase_without_words_all_is_as_before_it(feature: NeuralLanguageModelFeature) -> None:
+def test_an_empty_phrase_does_not_change_the_state(feature: NeuralLanguageModelFeature) -> None:
     phrases: list[Words] = [(), (b"A", b"C")]
     start = feature.begin(phrases)
     first, states = feature.extend(np.full(2, start), np.arange(2), is_end=False)
@@ -143,7 +143,7 @@ def test_behind_a_phrase_without_words_all_is_as_before_it(feature: NeuralLangua
 
 
 def test_states_are_the_last_words(feature: NeuralLanguageModelFeature) -> None:
-    """Order 4: whatever stands before three words is out of sight; the last word is told apart if unknown."""
+    """Order 4: words before the last three do not matter; the last word matters even if it is unknown."""
     phrases: list[Words] = [(b"A", b"B", b"A"), (b"B", b"A", b"B", b"A"), (b"B", b"A", b"C"), (b"B", b"A", b"D")]
     phrases += [(b"C",), (b"B", b"A", b"B"), (b"A", b"B")]
     start = feature.begin(phrases)
@@ -175,7 +175,7 @@ def test_decoders_share_a_file(tmp_path: Path, language_models: list[Path], neur
 
 
 @pytest.mark.parametrize("unnormalised", [False, True])
-def test_what_no_network_can_have_said_is_asked_for_anew(
+def test_impossible_cached_scores_are_computed_again(
     tmp_path: Path, language_models: list[Path], neural_model: Path, unnormalised: bool
 ) -> None:
     """Unnormalised, a score above 0 may be the network's."""
@@ -186,7 +186,7 @@ def test_what_no_network_can_have_said_is_asked_for_anew(
     asked = np.full((1, 4), 2, np.int32)
     expected = feature._log_probs(asked)
     for score in (np.nan, np.inf, -np.inf, 1.0):
-        # A file holds what was said last.
+        # The file holds the last score.
         feature._cache._entries_SW[:] = 0
         feature._cache.add(ngram_keys(feature._key_of_word[asked], feature._seed), np.array([score], np.float32))
         is_possible = score == 1.0 and unnormalised
@@ -194,7 +194,7 @@ def test_what_no_network_can_have_said_is_asked_for_anew(
         assert feature.served == is_possible
 
 
-def test_models_that_share_a_file_have_scores_of_their_own(
+def test_models_that_share_a_file_have_separate_scores(
     tmp_path: Path, language_models: list[Path], neural_model: Path
 ) -> None:
     """With another back-off model, another network, or the same one not normalised, scores are others."""
@@ -214,7 +214,7 @@ def test_models_that_share_a_file_have_scores_of_their_own(
 
 @dataclass(frozen=True)
 class Threads:
-    """The task of telling how many threads PyTorch takes for a product."""
+    """A task that returns the number of threads of PyTorch."""
 
     needs_arcs: bool = False
 
@@ -232,10 +232,10 @@ def test_each_of_several_processes_takes_one_core(
         assert set(pool.run(Threads(), ini.weights())) == {1}
 
 
-def test_what_is_missing_is_said(tmp_path: Path, language_models: list[Path], neural_model: Path) -> None:
+def test_missing_files_are_errors(tmp_path: Path, language_models: list[Path], neural_model: Path) -> None:
     for folder, backoff, message in (
         (tmp_path / "none", language_models[0], "none"),
-        (neural_model, tmp_path / "lm", "lm: is not there"),
+        (neural_model, tmp_path / "lm", "lm: does not exist"),
     ):
         system = with_neural_model(SmallSystem([], WEIGHTS), folder, backoff)
         with pytest.raises(UserError, match=message):

@@ -19,7 +19,7 @@ from phrasescore.errors import UserError
 
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what is called a megabyte be 64 bytes."""
+    """Reduce a megabyte to 64 bytes."""
     monkeypatch.setattr(ngram_cache, "_LEAST_BYTES", 1 << 6)
 
 
@@ -42,7 +42,7 @@ def test_what_was_added_is_found(tmp_path: Path, in_file: bool) -> None:
     assert not cache.find(some_ngrams(300, seed=2)[0])[1].any()
 
 
-def test_a_file_is_seen_by_all_who_opened_it(tmp_path: Path) -> None:
+def test_a_file_is_shared_by_all_who_opened_it(tmp_path: Path) -> None:
     first, second = NgramCache(tmp_path / "cache"), NgramCache(tmp_path / "cache")
     keys, scores = some_ngrams(1)
     first.add(keys, scores)
@@ -83,7 +83,7 @@ def test_processes_that_start_together_make_one_file(tmp_path: Path) -> None:
         assert all(cache.find(keys)[1].all() for cache in caches)
 
 
-def test_who_waited_for_a_file_that_is_gone_makes_another(tmp_path: Path) -> None:
+def test_a_process_that_waited_for_a_deleted_file_makes_another(tmp_path: Path) -> None:
     path = tmp_path / "cache"
     with ThreadPoolExecutor(1) as pool, path.open("wb") as first:
         fcntl.flock(first, fcntl.LOCK_EX)
@@ -98,8 +98,8 @@ def test_who_waited_for_a_file_that_is_gone_makes_another(tmp_path: Path) -> Non
     assert NgramCache(path).find(keys)[1].all()
 
 
-def test_a_cache_that_finds_no_room_takes_none(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"cache: needs .* MB where .* MB are free; give another path or --cache-size"):
+def test_a_cache_larger_than_the_free_space_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cache: needs .* MB, but .* MB are free; give another path or --cache-size"):
         NgramCache(tmp_path / "cache", 1 << 50)
     assert not (tmp_path / "cache").exists()
 
@@ -112,17 +112,17 @@ def test_keys_depend_on_the_order_of_words_and_on_the_seed() -> None:
     assert key_of(b"a") == key_of(b"a") != key_of(b"b")
 
 
-def test_a_file_that_is_none_stays_as_it_is(tmp_path: Path) -> None:
+def test_other_files_are_errors_and_stay_unchanged(tmp_path: Path) -> None:
     old = b"scores of n-grams, written by phrasescore".ljust(63) + b"\n" + bytes(64)
     for text in (b"text\n", b"text" * 64, ngram_cache._HEADER, ngram_cache._HEADER + bytes(32), old):
         (tmp_path / "text").write_bytes(text)
-        with pytest.raises(UserError, match="is no cache of n-grams"):
+        with pytest.raises(UserError, match="is not an intact cache of n-grams"):
             NgramCache(tmp_path / "text")
         assert (tmp_path / "text").read_bytes() == text
-    with pytest.raises(UserError, match="cannot keep scores of n-grams"):
+    with pytest.raises(UserError, match="cannot be a cache of n-grams"):
         NgramCache(tmp_path / "none" / "cache")
     for place in (tmp_path, Path("/dev/full")):
-        with pytest.raises(UserError, match="is no file, and cannot keep scores of n-grams"):
+        with pytest.raises(UserError, match="is not a regular file and cannot be a cache of n-grams"):
             NgramCache(place)
 
 
@@ -145,7 +145,7 @@ def test_a_score_of_which_a_bit_has_flipped_is_forgotten(tmp_path: Path) -> None
 
 
 def test_nobody_else_may_write_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever can, decides what the decoder finds."""
+    """Whoever can write a cache determines the scores."""
     path = tmp_path / "cache"
     before = os.umask(0)
     try:
@@ -155,7 +155,7 @@ def test_nobody_else_may_write_to_a_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert path.stat().st_mode & 0o777 == 0o600
     for mode in (0o620, 0o602):
         path.chmod(mode)
-        with pytest.raises(UserError, match=r"cache: may be written by others, .*; chmod go-w it, or delete it"):
+        with pytest.raises(UserError, match="cache: other users may change the scores; run chmod"):
             NgramCache(path)
     path.chmod(0o644)
     NgramCache(path)
@@ -166,7 +166,7 @@ def test_nobody_else_may_write_to_a_file(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "victim")
-    with pytest.raises(UserError, match="link: is no file"):
+    with pytest.raises(UserError, match="link: is not a regular file"):
         NgramCache(tmp_path / "link")
     assert not (tmp_path / "victim").exists()
 
@@ -175,7 +175,7 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 10, limits[1]))
     try:
-        with pytest.raises(UserError, match="cannot keep scores of n-grams: File too large"):
+        with pytest.raises(UserError, match="cannot be a cache of n-grams: File too large"):
             NgramCache(tmp_path / "cache")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

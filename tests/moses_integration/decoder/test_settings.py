@@ -6,9 +6,8 @@ import pickle
 
 import pytest
 
-from moses_integration.decoder.beyond import BeyondDecoderError
 from moses_integration.decoder.search import SearchSettings
-from moses_integration.decoder.settings import DecoderSettings, is_on, read_settings
+from moses_integration.decoder.settings import DecoderSettings, UnsupportedError, is_on, read_settings
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
 from tests.conftest import MINI
@@ -19,10 +18,10 @@ def ini_of(**sections: str) -> MosesIni:
     return MosesIni(text.splitlines(keepends=True))
 
 
-def test_what_the_decoder_does_not_know_is_told_of_alike_in_other_processes() -> None:
-    error = BeyondDecoderError("moses.ini: line 3: is odd", "remove it")
-    told = "moses.ini: line 3: is odd; remove it, or use Moses"
-    assert [str(error), str(pickle.loads(pickle.dumps(error)))] == [told, told]
+def test_the_message_of_an_unsupported_system_survives_pickling() -> None:
+    error = UnsupportedError("moses.ini: line 3: is unusual", "remove it")
+    expected = "moses.ini: line 3: is unusual; remove it, or use Moses"
+    assert [str(error), str(pickle.loads(pickle.dumps(error)))] == [expected, expected]
     assert "use Moses" not in error.for_any_toolkit
 
 
@@ -96,14 +95,14 @@ def test_a_switch_needs_no_value_but_a_section_does() -> None:
     [
         ({"input_factors": "0\n1"}, r"line 2: \[input-factors\] asks for factors; "),
         ({"output_factors": "1"}, r"line 2: \[output-factors\] asks for factors; "),
-        ({"drop_unknown": "perhaps"}, r"line 2: \[drop-unknown\] `perhaps` is neither true nor false; mend the line"),
+        ({"drop_unknown": "perhaps"}, r"line 2: \[drop-unknown\] `perhaps` is neither true nor false; fix the line"),
         ({"mapping": "0 T 0\n1 T 1"}, r"line 2: \[mapping\] asks for factors, or several tables or decoding paths; "),
         ({"mapping": "0 T 0\n0 G 0"}, r"line 2: \[mapping\] asks for factors"),
         ({"mapping": "0 T 1"}, r"line 2: \[mapping\] asks for factors"),
         # Moses knows the form and takes no table for one.
         ({"mapping": "0 TM0"}, r"line 2: \[mapping\] asks for factors"),
-        ({"stack": "many"}, r"\[stack\] is no whole number"),
-        ({"stack": "1.5"}, r"moses.ini: line 2: \[stack\] is no whole number"),
+        ({"stack": "many"}, r"\[stack\] is not a whole number"),
+        ({"stack": "1.5"}, r"moses.ini: line 2: \[stack\] is not a whole number"),
         ({"stack": "-1"}, r"moses.ini: line 2: \[stack\] -1 is negative"),
         ({"distortion_limit": "nan"}, r"\[distortion-limit\] is no"),
         ({"stack": "9", "cube_pruning_pop_limit": "-1"}, r"line 4: \[cube-pruning-pop-limit\] -1 is negative"),
@@ -112,23 +111,26 @@ def test_a_switch_needs_no_value_but_a_section_does() -> None:
         ({"beam_threshold": "-0.1"}, r"\[beam-threshold\] -0.1 is not"),
         ({"search_algorithm": "4"}, "line 2: search algorithm 4 is neither"),
         ({"search_algorithm": "1", "cube_pruning_pop_limit": "0"}, "line 2: cube pruning with a pop limit of 0 tra"),
-        ({"early_distortion_cost": "true"}, r"line 2: the embedded decoder does not know \[early-distortion-cost\], "),
+        (
+            {"early_distortion_cost": "true"},
+            r"line 2: the embedded decoder does not support \[early-distortion-cost\]",
+        ),
         (
             {"distortion_limt": "6"},
-            r"line 2: .* know \[distortion-limt\], which may change .* mend its name, or use M",
+            r"line 2: .* support \[distortion-limt\], which may change .* fix its name, or use M",
         ),
-        ({"mark_unknown": "false\nfalse"}, r"does not know \[mark-unknown\]"),
-        ({"cache": "1"}, r"does not know \[cache\]"),
-        ({"x" * 100: "1"}, r"does not know \[`?x{37}\.\.\."),
-        ({"drop_unknown": "0\n1"}, r"line 2: \[drop-unknown\] has more than one value; mend the line"),
-        ({"stack": "1e2"}, r"line 2: \[stack\] is no whole number"),
-        ({"stack": "1000000001"}, r"line 2: \[stack\] is beyond 1,000,000,000; give less"),
-        ({"cube_pruning_pop_limit": "9" * 300}, r"line 2: \[cube-pruning-pop-limit\] is beyond"),
-        ({"distortion_limit": "-" + "9" * 300}, r"line 2: \[distortion-limit\] is beyond"),
-        ({"max_phrase_length": "9" * 200}, r"line 2: \[max-phrase-length\] is beyond"),
-        ({"stack": "9" * 400}, r"line 2: \[stack\] is no whole number"),
+        ({"mark_unknown": "false\nfalse"}, r"does not support \[mark-unknown\]"),
+        ({"cache": "1"}, r"does not support \[cache\]"),
+        ({"x" * 100: "1"}, r"does not support \[`?x{37}\.\.\."),
+        ({"drop_unknown": "0\n1"}, r"line 2: \[drop-unknown\] has more than one value; fix the line"),
+        ({"stack": "1e2"}, r"line 2: \[stack\] is not a whole number"),
+        ({"stack": "1000000001"}, r"line 2: \[stack\] is out of range; give at most 1,000,000,000"),
+        ({"cube_pruning_pop_limit": "9" * 300}, r"line 2: \[cube-pruning-pop-limit\] is out of range"),
+        ({"distortion_limit": "-" + "9" * 300}, r"line 2: \[distortion-limit\] is out of range"),
+        ({"max_phrase_length": "9" * 200}, r"line 2: \[max-phrase-length\] is out of range"),
+        ({"stack": "9" * 400}, r"line 2: \[stack\] is not a whole number"),
         ({"drop_unknown": "x" * 10_000}, r"line 2: \[drop-unknown\] `x{37}\.\.\.` is neither true"),
-        ({"weight_add": "LM0= 1"}, r"\[weight-add\] changes the scores"),
+        ({"weight_add": "LM0= 1"}, r"\[weight-add\] changes scores"),
     ],
 )
 def test_refused(sections: dict[str, str], message: str) -> None:
@@ -156,5 +158,5 @@ def test_zeros_behind_a_point() -> None:
 
 def test_text_before_the_first_section_is_refused() -> None:
     ini = MosesIni(["# a comment\n", "\n", "stack 5\n", "[stack]\n", "5\n"])
-    with pytest.raises(UserError, match=r"moses.ini: line 3: stands before the first section, which Moses refuses; re"):
+    with pytest.raises(UserError, match=r"moses.ini: line 3: precedes the first section, which Moses rejects; re"):
         read_settings(ini)

@@ -1,4 +1,4 @@
-"""What is read of tables, and what is said of tables that cannot be used."""
+"""Reading of tables, and errors in tables."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def test_translations_keep_the_order_of_the_table(tmp_path: Path) -> None:
     assert table.lookup((b"c",)) == []
 
 
-def test_source_phrases_with_other_blanks(tmp_path: Path) -> None:
-    """Moses splits them at blanks and tabs, however many."""
+def test_source_phrases_with_other_spaces(tmp_path: Path) -> None:
+    """Moses splits them at any number of spaces and tabs."""
     text = b"".join(b"%s ||| %d ||| 1 1\n" % (s, n) for n, s in enumerate((b"a  b", b"a\tb", b" a b", b"a b ", b"a b")))
     found = phrase_table(tmp_path, text).lookup((b"a", b"b"))
     assert [target.words for target in found] == [(b"%d" % number,) for number in range(5)]
 
 
-def test_a_compressed_table_is_told_by_its_content(tmp_path: Path) -> None:
+def test_a_compressed_table_is_recognised_by_its_content(tmp_path: Path) -> None:
     table = phrase_table(tmp_path, gzip.compress(b"a ||| B ||| 1 1\n"))
     assert table.lookup((b"a",)) == [TargetPhrase((b"B",), (0, 0))]
 
@@ -71,13 +71,13 @@ def test_a_compressed_table_is_told_by_its_content(tmp_path: Path) -> None:
         (b"a ||| B", "line 2: has 2 fields, at least 3 are needed"),
         (
             b"a ||| B ||| 1 1 ||| ||| ||| x 1 ||| {{p}}",
-            r"line 2: field 6 \(sparse features\): is not empty; empty it, for Moses",
+            r"line 2: field 6 \(sparse features\): is not empty; empty it, because only",
         ),
         (b"a ||| B ||| 1 1 ||| 0-", r"line 2: field 4 \(alignment\): is not a list of .* positions: `0-`; rebuild"),
         (b"a ||| B ||| 1 1 ||| 0-" + 5000 * b"1", r"line 2: field 4 \(alignment\): is not a list of"),
         (
             b"a ||| B|x ||| 1 1",
-            "line 2: has 1 factor per source word, 2 factors per target word, which are others",
+            "line 2: has 1 factor per source word, 2 factors per target word, unlike moses.ini",
         ),
         (
             b"a ||| B [laughter] ||| 1 1",
@@ -102,7 +102,7 @@ def test_scores_are_of_32_bit_as_in_moses(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [PhraseTable, lambda path, width, wanted: ReorderingTable(path, width, True, wanted)])
 def test_a_missing_table(kind: type[PhraseTable], tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="nowhere: is not there, but"):
+    with pytest.raises(UserError, match="nowhere: does not exist, but"):
         kind(tmp_path / "nowhere", 2, {b"a"})
 
 
@@ -117,7 +117,7 @@ def test_reordering_rows(tmp_path: Path) -> None:
     assert table.lookup((b"a",), (b"D",)) == (log(0.25), 0)
     assert table.lookup((b"a",), (b"B",)) is None
     assert table.lookup((b"b",), (b"B",)) is None
-    # With other blanks inside, Moses never finds them.
+    # With other spaces inside, Moses never finds them.
     assert table.lookup((b"a",), (b"B", b"B")) is table.lookup((b"a",), (b"E",)) is None
     (tmp_path / "table").write_bytes(b"a ||| D ||| 1 1\n")
     assert ReorderingTable(tmp_path / "table", 2, True, {b"a"}).lookup((b"a",), (b"D",)) == (0, 0)
@@ -145,7 +145,7 @@ def test_odd_lines_are_read_as_moses_reads_them(odd: OddLine, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("odd", FAULTY_LINES, ids=spelling)
-def test_faulty_lines_are_refused_where_their_source_is_wanted(odd: OddLine, tmp_path: Path) -> None:
+def test_faulty_lines_are_rejected_where_their_source_is_wanted(odd: OddLine, tmp_path: Path) -> None:
     assert odd.fault is not None
     (tmp_path / "table").write_bytes(b"z ||| z ||| 1 1\n" + odd.line + b"\n")
     if cut_source(odd.line) in (b"", b"a|N b", b"a || b"):

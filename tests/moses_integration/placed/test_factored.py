@@ -111,7 +111,7 @@ def test_the_embedded_decoder_translates_no_factors(tmp_path: Path) -> None:
 def test_factored_source_words_are_refused(argument: str, tmp_path: Path) -> None:
     ini = factored_ini(tmp_path, tags=False)
     ini.set_argument("TranslationModel0", *argument.split("="))
-    with pytest.raises(UserError, match=f"does not know `{argument}` of PhraseDictionaryMemory"):
+    with pytest.raises(UserError, match=f"does not support `{argument}` of PhraseDictionaryMemory"):
         placed_in(ini, MINI / "test.en", tmp_path / "new")
 
 
