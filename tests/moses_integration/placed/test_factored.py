@@ -118,7 +118,7 @@ def test_factored_source_words_are_refused(argument: str, tmp_path: Path) -> Non
 def test_a_table_of_other_factors_than_the_ini_says(tmp_path: Path) -> None:
     ini = factored_ini(tmp_path, tags=False)
     ini.set_argument("TranslationModel0", "output-factor", "0,1,2")
-    with pytest.raises(UserError, match=r"line .*: has 1 factor per source word, 2 factors per target word, which are"):
+    with pytest.raises(UserError, match=r"line .*: has 1 factor per source word, 2 factors per target word, unlike"):
         placed_in(ini, MINI / "test.en", tmp_path / "new")
 
 
