@@ -69,7 +69,7 @@ def add_language_model(ini: File, model: File, output: File, *, say: Say = silen
         model: the model folder of the language model.
         output: the moses.ini to write.
         say: gets messages.
-        options: those of `phrasescore-smt add-lm`, such as `label="CSLM1"`, `cache="ngrams"`.
+        options: those of `phrasescore-smt add-lm`, such as `backoff="lm.arpa"`.
 
     Raises:
         TypeError: there is no such option.
