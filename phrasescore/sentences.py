@@ -106,13 +106,6 @@ class _Line(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True)
-class _Chunk:
-    lines: list[_Line]
-    share_read: float | None
-    """Share of the source file read so far."""
-
-
 def read_sentences(
     text: ParallelText,
     folder: Path,
@@ -141,9 +134,9 @@ def read_sentences(
     with open_sides(folder) as (source_side, target_side), closing(PhraseFile(folder)) as point_file:
         sides = orient((source_side, target_side), data.direction)
         reader = partial(lines_of if vocabularies is None else utf8_lines_of, say=say)
-        for chunk in _chunks(text, config, reader, say):
-            lines += len(chunk.lines)
-            usable = [line for line in chunk.lines if _is_usable(line, longest)]
+        for chunk, share_read in _chunks(text, config, reader, say):
+            lines += len(chunk)
+            usable = [line for line in chunk if _is_usable(line, longest)]
             kept += len(usable)
             weight = np.ones(len(usable), np.float32)
             hashes = (
@@ -156,23 +149,23 @@ def read_sentences(
                 digest.update(points.lengths.tobytes())
                 digest.update(points.ids.tobytes())
                 point_file.append(points)
-            show(chunk.share_read, counted(lines, "line"))
+            show(share_read, counted(lines, "line"))
         if not kept:
             raise UserError(f"{text}: contain no usable sentence pairs; give longer texts or a larger --max-words")
         vocabularies = vocabularies or choose_vocabularies(sides, data, config.min_count, say)
         source, target, words = finish_sides(sides, vocabularies, digest)
         alignment = None if text.alignment is None else point_file.phrases()
-    pairs_of_ids = PhrasePairs(source, target, np.broadcast_to(np.float32(1), kept), alignment)
+    pairs = PhrasePairs(source, target, np.broadcast_to(np.float32(1), kept), alignment)
     summary = {"lines": lines, "sentence_pairs": kept, **words}
-    return PairData(pairs_of_ids, np.arange(kept), *vocabularies, digest.hexdigest(), summary)
+    return PairData(pairs, np.arange(kept), *vocabularies, digest.hexdigest(), summary)
 
 
 def first_sentences(
     text: ParallelText, number: int, data: DataConfig, config: SentenceConfig
 ) -> tuple[list[bytes], list[bytes]]:
     """Return the first non-empty pairs of a validation text, as the network's input and output."""
-    read = (line for chunk in _chunks(text, config, utf8_lines_of) for line in chunk.lines)
-    first = list(islice((line for line in read if _is_usable(line, None)), number))
+    lines = (line for chunk, _ in _chunks(text, config, utf8_lines_of) for line in chunk)
+    first = list(islice((line for line in lines if _is_usable(line, None)), number))
     return orient(([line.source for line in first], [line.target for line in first]), data.direction)
 
 
@@ -199,8 +192,10 @@ def _points_of(line: _Line, path: Path) -> list[int]:
     return [word for point in points for word in point]
 
 
-def _chunks(text: ParallelText, config: SentenceConfig, reader: LineReader, say: Say = silently) -> Iterator[_Chunk]:
-    """Yield the lines of all files; `say` is called for lines that are empty on one side only."""
+def _chunks(
+    text: ParallelText, config: SentenceConfig, reader: LineReader, say: Say = silently
+) -> Iterator[tuple[list[_Line], float | None]]:
+    """Yield chunks of lines with the share of the source read so far; `say` reports lines with one empty side."""
     share_read: float | None = None
 
     def read(path: str | Path) -> Iterator[bytes]:
@@ -224,4 +219,4 @@ def _chunks(text: ParallelText, config: SentenceConfig, reader: LineReader, say:
             for side, language in ((source, config.tokenise_source), (target, config.tokenise_target))
         ]
         # `numbers` is the last argument of `map`, so that it advances only if there is a line.
-        yield _Chunk(list(map(_Line, *sides, points, numbers)), share_read)
+        yield list(map(_Line, *sides, points, numbers)), share_read

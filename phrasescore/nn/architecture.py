@@ -98,19 +98,19 @@ class ModelConfig:
         return self.attention != NO_ATTENTION
 
     @property
-    def looks_before(self) -> bool:
+    def attends_before_step(self) -> bool:
         """Whether attention precedes the recurrent step."""
         return self.has_attention and self.attention_order == "before"
 
     @property
     def uses_attention(self) -> bool:
         """Whether the attention context enters the step or the readout."""
-        return self.looks_before or (self.has_attention and self.readout != "state")
+        return self.attends_before_step or (self.has_attention and self.readout != "state")
 
     @property
     def feeds_summary(self) -> bool:
         """Whether every step reads c, not the attention context."""
-        return self.feed_context and not self.looks_before
+        return self.feed_context and not self.attends_before_step
 
     @property
     def uses_summary(self) -> bool:

@@ -48,7 +48,7 @@ class DecoderState:
     """h~ of the previous step, for input feeding."""
     source_B: Rows
     """The source phrase of each row; a slice if row i has phrase i."""
-    given: SourceTerms
+    source_terms: SourceTerms
 
     def take(self, rows: Rows) -> DecoderState:
         """Select, repeat or reorder rows."""
@@ -56,7 +56,7 @@ class DecoderState:
             tuple(take_rows(h_Bs, rows) for h_Bs in self.layers),
             None if self.fed_Bn is None else take_rows(self.fed_Bn, rows),
             rows if isinstance(self.source_B, slice) else take_rows(self.source_B, rows),
-            self.given,
+            self.source_terms,
         )
 
 
@@ -103,7 +103,7 @@ class Decoder(nn.Module):
             UserError: options of the architecture are incompatible.
         """
         super().__init__()
-        self.looks_before, self.feeds_summary = config.looks_before, config.feeds_summary
+        self.attends_before_step, self.feeds_summary = config.attends_before_step, config.feeds_summary
         self.is_bridged = config.annotations == "bridged"
         annotation = config.hidden if self.is_bridged else encoder.outputs
         fixed = encoder.context if config.feed_context else 0
@@ -113,7 +113,7 @@ class Decoder(nn.Module):
             _borrow(self, "embedding", encoder.embedding)
         elif config.feed_word:
             self.embedding = WordEmbedding(words, word, bias=config.biases == "authors")
-        unit, upper = _make_units(config, encoder, word, annotation if self.looks_before else fixed)
+        unit, upper = _make_units(config, encoder, word, annotation if self.attends_before_step else fixed)
         self.initial = make_bridge(config, encoder, unit)
         if self.is_bridged and not isinstance(self.initial, BothDirectionsBridge):
             raise UserError("annotations `bridged` need the layer of a bridge; give --bridge both or both-tanh")
@@ -172,7 +172,7 @@ class Decoder(nn.Module):
         h_An = torch.cat([level.output_Bn for level in levels])
         contexts = [level.context_Bd for level in levels if level.context_Bd is not None]
         context_Ad = torch.cat(contexts) if contexts else None
-        context_Aq = self._context_of_readout(state.given, context_Ad, batch.source_of_node_A)
+        context_Aq = self._context_of_readout(state.source_terms, context_Ad, batch.source_of_node_A)
         return self.readout.shrink(self.readout(h_An, e_Nm, context_Aq))
 
     def predictions(
@@ -205,18 +205,18 @@ class Decoder(nn.Module):
         """Return the initial state, a row for each source phrase."""
         layers = self.initial.first_states(encoded)
         fed_Sn = None if self.feed is None else layers[0].new_zeros(len(layers[0]), self.feed.in_features)
-        return DecoderState(layers, fed_Sn, slice(0, len(layers[0])), self._given(encoded))
+        return DecoderState(layers, fed_Sn, slice(0, len(layers[0])), self._source_terms(encoded))
 
     def step(self, state: DecoderState, words_B: Tensor | None) -> Prediction:
         """Read the previous words, None in the first step, and return the prediction of the next."""
         e_Bm, x_Bg = self._read(words_B, len(state.layers[0]), state)
         step = self._advance(state, x_Bg)
-        context_Bq = self._context_of_readout(state.given, step.context_Bd, state.source_B)
+        context_Bq = self._context_of_readout(state.source_terms, step.context_Bd, state.source_B)
         s_B = self.readout(step.output_Bn, e_Bm, context_Bq)
         after = step.state if self.feed is None else replace(step.state, fed_Bn=s_B)
         return Prediction(self.readout.shrink(s_B), after, step.attention_BL)
 
-    def _given(self, encoded: EncodedSource) -> SourceTerms:
+    def _source_terms(self, encoded: EncodedSource) -> SourceTerms:
         c_Sd, memory = encoded.summary_Sk, None
         if self.attention is not None:
             annotations_SLd, real_SL = encoded.annotations_SLd, encoded.real_SL
@@ -241,11 +241,11 @@ class Decoder(nn.Module):
         return e_Bm, self.unit.project(e_Bm)
 
     def _advance(self, state: DecoderState, x_Bg: Tensor) -> RecurrentStep:
-        given, source_B = state.given, state.source_B
-        context_Bg = None if given.context_Sg is None else take_rows(given.context_Sg, source_B)
+        terms, source_B = state.source_terms, state.source_B
+        context_Bg = None if terms.context_Sg is None else take_rows(terms.context_Sg, source_B)
         c_Bd: Tensor | None = None
         weights_BL: Tensor | None = None
-        if self.looks_before:
+        if self.attends_before_step:
             c_Bd, weights_BL = self._attend(output(self.units[-1], state.layers[-1]), state)
             context_Bg = self.unit.project_context(c_Bd)
         if self.feed is not None and state.fed_Bn is not None:
@@ -256,22 +256,22 @@ class Decoder(nn.Module):
             h_Bs = unit.step(unit.project(self.dropout(out_Bn)), above_Bs)
             layers.append(h_Bs)
             out_Bn = output(unit, h_Bs)
-        if self.attention is not None and not self.looks_before:
+        if self.attention is not None and not self.attends_before_step:
             c_Bd, weights_BL = self._attend(out_Bn, state)
         return RecurrentStep(replace(state, layers=tuple(layers)), out_Bn, c_Bd, weights_BL)
 
     def _attend(self, query_Bn: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
         assert self.attention is not None
-        assert state.given.memory is not None
-        return attend(self.attention, query_Bn, state.given.memory, state.source_B)
+        assert state.source_terms.memory is not None
+        return attend(self.attention, query_Bn, state.source_terms.memory, state.source_B)
 
-    def _context_of_readout(self, given: SourceTerms, attended_Bd: Tensor | None, source_B: Rows) -> Tensor | None:
+    def _context_of_readout(self, terms: SourceTerms, attended_Bd: Tensor | None, source_B: Rows) -> Tensor | None:
         """Return the context as projected by the readout, [B, q]: that of attention, or c."""
         if not self.readout.uses_context:
             return None
         if attended_Bd is not None:
             return self.readout.project_context(attended_Bd)
-        return None if given.readout_Sq is None else take_rows(given.readout_Sq, source_B)
+        return None if terms.readout_Sq is None else take_rows(terms.readout_Sq, source_B)
 
 
 def _make_units(config: ModelConfig, encoder: Encoder, word: int, context: int) -> tuple[RecurrentUnit, nn.ModuleList]:

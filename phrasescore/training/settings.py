@@ -93,7 +93,7 @@ class Settings:
             idle(["maxout"], f"with the readout `{model.readout}`, which has no maxout")
         if not model.feed_word:
             idle(["teacher_forcing"], "where no words are fed to the decoder")
-        if model.looks_before and not model.feed_context and "feed_context" in self.given:
+        if model.attends_before_step and not model.feed_context and "feed_context" in self.given:
             # To say that it is fed says what is so.
             raise UsageError(
                 "--no-feed-context: changes nothing where attention looks before the step, which gets what it found; "
