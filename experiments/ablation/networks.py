@@ -183,7 +183,7 @@ class Networks:
                     command += [f"--{prefix}{side}", str(system / "corpus" / f"{part}.{end}")]
             return [*command, *config.context_network]
         command += [str(system / PHRASE_TABLE), "--validation", str(system / VALIDATION / PHRASE_TABLE)]
-        return [*command, *config.network, *self._apart(name)]
+        return [*command, *self._network_options(name)]
 
     def _pair_function(self) -> Json:
         """Train the function of phrase pairs with the baseline's weights, if it is not yet; return what is known."""
@@ -206,13 +206,19 @@ class Networks:
         self.functions[PAIR_FUNCTION] = known
         return known
 
-    def _apart(self, name: str) -> tuple[str, ...]:
-        """Return what sets a network apart from the first one, as options of `phrasescore train`."""
+    def _network_options(self, name: str) -> list[str]:
+        """Return the options of a network, which differs from the first one in its direction or seed."""
+        options = [*self._config.network]
         if name == REVERSE:
-            return ("--direction", "source-given-target")
-        first = network_settings(self._config.network, "[network]").training.seed
+            return [*options, "--direction", "source-given-target"]
         number = ENSEMBLE.index(name)
-        return ("--seed", str(first + number)) if number else ()
+        if number == 0:
+            return options
+        first = network_settings(options, "[network]").training.seed
+        if "--seed" in options:
+            at = options.index("--seed")
+            del options[at : at + 2]
+        return [*options, "--seed", str(first + number)]
 
     def _inside(self, words: Sequence[str]) -> list[str]:
         """Return words of a command with paths from the folder, so that what was done holds wherever it lies."""

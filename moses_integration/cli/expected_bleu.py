@@ -1,4 +1,4 @@
-"""`phrasescore-smt expected-bleu`: train a function of phrase pairs on n-best lists of the training text."""
+"""`phrasescore-smt expected-bleu`: train a phrase-pair model on n-best lists of the training text."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from phrasescore.files import make_folder, real_path
 
 if TYPE_CHECKING:
     from moses_integration.building.aligned_corpus import Corpus
-    from moses_integration.expected_bleu.halves import Half
-    from moses_integration.expected_bleu.lists import Listed, Lists
+    from moses_integration.expected_bleu.folds import Fold
+    from moses_integration.expected_bleu.nbest_lists import NbestList, NbestLists
     from moses_integration.expected_bleu.training import Trained
 
 _TEXTS = ("source", "target", "alignment")
@@ -83,8 +83,8 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.expected_bleu.model import save_phrase_pair_model
 
     try:
-        from moses_integration.expected_bleu.halves import build_halves, require_divisible, training_corpus
-        from moses_integration.expected_bleu.lists import join
+        from moses_integration.expected_bleu.folds import build_folds, require_rebuildable, training_corpus
+        from moses_integration.expected_bleu.nbest_lists import join
         from moses_integration.expected_bleu.training import FEWEST, train
     except ImportError as error:
         raise UserError("training for expected BLEU needs SciPy; pip install scipy") from error
@@ -95,27 +95,27 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--work: is the folder of -o, too; give another one")
     reporter = Reporter(quiet=args.quiet)
     ini = read_ini(args.ini, reporter)
-    require_divisible(ini)
+    require_rebuildable(ini)
     ini.require_some_weight()
-    # Now, and not when the halves have been built.
+    # Fail now, not after the folds have been built.
     read_settings(ini)
     corpus = given or training_corpus(ini)
     if has_start_weights(ini):
-        reporter.say(f"{ini.name}: has the weights that every system starts with; tune it first, for better lists")
+        reporter.say(f"{ini.name}: has untuned weights; tune it first, for better n-best lists")
     with _new_folder(args.output):
         with work_folder(args.work) as folder:
-            halves = build_halves(ini, corpus, folder, args.processes, reporter.say)
-            lists = join(chain(_lists(args, *halves, 1, reporter), _lists(args, *halves[::-1], 2, reporter)))
+            folds = build_folds(ini, corpus, folder, args.processes, reporter.say)
+            lists = join(chain(_lists(args, *folds, 1, reporter), _lists(args, *folds[::-1], 2, reporter)))
         trained = train(lists, declare_model(ini).weights_F, args.seed, reporter.say)
-        save_phrase_pair_model(args.output, trained.function, _provenance(args, corpus, lists, trained))
+        save_phrase_pair_model(args.output, trained.model, _provenance(args, corpus, lists, trained))
     reporter.say(
-        f"{args.output}: written, {len(trained.function.keys_F):,} features, l2 {trained.l2:g}; held-out expected BLEU "
+        f"{args.output}: written, {len(trained.model.keys_F):,} features, l2 {trained.l2:g}; held-out expected BLEU "
         f"{trained.before.expected:.2f} -> {trained.after.expected:.2f}"
     )
-    if not len(trained.function.keys_F):
+    if not len(trained.model.keys_F):
         reporter.say(
-            "nothing that was learnt helped with held-out lists, so the column will be 1 on every line and worth "
-            "nothing; more text may help"
+            "training did not improve the held-out lists, so the column will be 1 on every line and useless; more text "
+            "may help"
         )
         return 0
     table = ini.path_of(ini.phrase_table())
@@ -163,20 +163,20 @@ def _new_folder(folder: Path) -> Iterator[None]:
         raise
 
 
-def _lists(args: argparse.Namespace, half: Half, other: Half, number: int, reporter: Reporter) -> Iterator[Listed]:
-    """Yield the lists of one half, and say how far it is."""
-    from moses_integration.expected_bleu.lists import list_half
+def _lists(args: argparse.Namespace, fold: Fold, other: Fold, number: int, reporter: Reporter) -> Iterator[NbestList]:
+    """Yield the n-best lists of one fold, and report the progress."""
+    from moses_integration.expected_bleu.nbest_lists import decode_fold
 
-    sentences = min((args.sentences + 2 - number) // 2, half.sentences)
-    with reporter.task(f"translating half {number}") as task:
-        listed = list_half(half, other, sentences, args.nbest, args.seed, args.processes)
-        for done, one in enumerate(listed, 1):
+    sentences = min((args.sentences + 2 - number) // 2, fold.sentences)
+    with reporter.task(f"decoding fold {number}") as task:
+        decoded = decode_fold(fold, other, sentences, args.nbest, args.seed, args.processes)
+        for done, one in enumerate(decoded, 1):
             yield one
             task.count(done, sentences)
 
 
-def _provenance(args: argparse.Namespace, corpus: Corpus, lists: Lists, trained: Trained) -> dict[str, Any]:
-    """Return what config.json says of the training."""
+def _provenance(args: argparse.Namespace, corpus: Corpus, lists: NbestLists, trained: Trained) -> dict[str, Any]:
+    """Return the description of the training for config.json."""
     from phrasescore.provenance import described
 
     texts = {"source": corpus.source, "target": corpus.target, "alignment": corpus.alignment, "ini": args.ini}
@@ -184,7 +184,7 @@ def _provenance(args: argparse.Namespace, corpus: Corpus, lists: Lists, trained:
         "data": {name: described(path) for name, path in texts.items()},
         "training": {
             "sentences": len(lists),
-            "hypotheses": int(lists.lists[-1]),
+            "hypotheses": int(lists.offsets[-1]),
             "phrase_pairs": len(lists.pairs),
             "nbest": args.nbest,
             "seed": args.seed,

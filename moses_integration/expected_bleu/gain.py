@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from moses_integration.expected_bleu.lists import Lists
+from moses_integration.expected_bleu.nbest_lists import NbestLists
 from moses_integration.expected_bleu.training import LENGTH, Floats, Objective, standardised
 from moses_integration.tuning.candidates import Candidates
 from phrasescore.errors import UserError
 from phrasescore.phrases import offsets_of
 
 _FEWEST = 20
-"""Lists: with fewer the standard error says nothing."""
+"""Lists that suffice for a standard error."""
 _CERTAIN = 2
 """Standard errors."""
 
@@ -85,10 +85,10 @@ def estimate_gain(candidates: Candidates, weights_F: Sequence[float], is_asked_F
     )
 
 
-def _lists_of(candidates: Candidates) -> Lists:
+def _lists_of(candidates: Candidates) -> NbestLists:
     """Return the lists of the sentences that have candidates, without the phrase pairs, which weights do not need."""
     sizes_L = np.diff(candidates.offsets)
-    return Lists(
+    return NbestLists(
         candidates.features_CF.astype(np.float32),
         candidates.statistics_C9,
         offsets_of(sizes_L[sizes_L > 0]),
@@ -99,7 +99,7 @@ def _lists_of(candidates: Candidates) -> Lists:
     )
 
 
-def _expected_bleu(lists: Lists, weights_F: Floats, is_kept_F: NDArray[np.bool_]) -> Floats:
+def _expected_bleu(lists: NbestLists, weights_F: Floats, is_kept_F: NDArray[np.bool_]) -> Floats:
     """Return the expected BLEU of each list under weights fitted on the other half of the lists, [L], 0 to 100."""
     kept = replace(lists, features_HF=lists.features_HF[:, is_kept_F])
     kept, deviation_F = standardised(kept)

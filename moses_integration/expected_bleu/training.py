@@ -1,20 +1,21 @@
-"""Training a function of phrase pairs for the expected BLEU of n-best lists.
+"""Train a phrase-pair model for the expected BLEU of n-best lists.
 
-The score of a translation E, with base features h and weights w, and with the phrase pairs (s, t) that it was made of:
+The score of a translation E with base features h, weights w and phrase pairs (s, t) is
 
     z(E) = w . h(E) + sum over its pairs of f(s, t)         f(s, t) = sum over the features of the pair of their v
     p(E) = exp z(E) / sum over the translations E' of the list of exp z(E')
 
-What is made as large as can be, over w and v, is
+Training maximises over w and v
 
     mean over the lists of sum over E of p(E) BLEU(E)  -  l2 |v|^2
 
-with smoothed BLEU of the sentence. Its gradient by z(E) is p(E) (BLEU(E) - expected BLEU of the list) / lists.
+with smoothed sentence BLEU. The gradient with respect to z(E) is p(E) (BLEU(E) - expected BLEU of the list) / lists.
 The objective is that of He and Deng, "Maximum Expected BLEU Training of Phrase and Lexicon Translation Models" (ACL
-2012), with sparse features as Gao and He, "Training MRF-Based Phrase Translation Models using Gradient Ascent" (NAACL
-2013), have them.
+2012), with the sparse features of Gao and He, "Training MRF-Based Phrase Translation Models using Gradient Ascent"
+(NAACL 2013).
 
-Shapes: L lists, H hypotheses, F components of the log-linear model, P pairs, K features of pairs, V = F + K.
+Shape suffixes: L n-best lists, H hypotheses, F components of the log-linear model, P pairs, K features of pairs,
+V = F + K.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from moses_integration.expected_bleu.halves import Groups
-from moses_integration.expected_bleu.lists import Lists, Pair
+from moses_integration.expected_bleu.folds import Groups
+from moses_integration.expected_bleu.nbest_lists import NbestLists, Pair
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
 from phrasescore.errors import UserError
 from phrasescore.expected_bleu.features import Keys, features_of
@@ -40,66 +41,68 @@ Floats = NDArray[np.float64]
 
 L2_VALUES = (1e-5, 3e-6, 1e-6, 3e-7, 1e-7, 3e-8)
 HELD_OUT = 0.1
-"""Share of the lists that say which l2 is best, and when to stop."""
+"""Share of the lists for choosing l2 and for early stopping."""
 FEWEST = 10
-"""Lists to train on."""
+"""Lists that suffice for training."""
 LENGTH = 5.0
-"""Of w to begin with, for tuning leaves open how sharp p is. Where it is sharp, from 50 on, the lists teach less."""
+"""Initial norm of w, because tuning leaves the sharpness of p open. From 50 on, p is too sharp to learn from."""
 _PULL = 1e-6
-"""What keeps w near to where it begins."""
-_ITERATIONS, _CHECKED, _PATIENCE = 100, 5, 3
-"""Steps at most; held-out lists are looked at after so many; training ends after so many looks without a new best."""
-_MEMORY = 8
-"""Steps that L-BFGS remembers."""
+"""Penalty on the distance of w from its start."""
+_ITERATIONS, _CHECK_EVERY, _PATIENCE = 100, 5, 3
+"""Maximum of steps; steps between evaluations on held-out lists; evaluations without a new best before stopping."""
+_HISTORY = 8
+"""Corrections that L-BFGS stores."""
 _PAIRS_AT_ONCE = 1 << 15
 
 
 @dataclass(frozen=True)
 class Quality:
-    """How good the translations of some lists are, from 0 to 100."""
+    """Quality of the translations of some lists, from 0 to 100."""
 
     expected: float
-    """Expected smoothed BLEU of a sentence."""
+    """Mean expected smoothed sentence BLEU."""
     best: float
-    """BLEU of the translations with the highest scores."""
+    """Corpus BLEU of the translations with the highest scores."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What training has found."""
+    """The result of training."""
 
-    function: PhrasePairModel
+    model: PhrasePairModel
     weight: float
-    """Of f beside the weights that the lists were decoded with: w is longer, for p is to be sharp."""
+    """Weight of f relative to the weights of decoding, which have another norm than w."""
     l2: float
     iterations: int
     before: Quality
-    """Of the held-out lists with w alone, which was fitted, too."""
+    """On the held-out lists, with fitted w alone."""
     after: Quality
 
 
 class Objective:
-    """Expected BLEU of lists, as what L-BFGS makes small; its parameters are w and v, one after the other."""
+    """Expected BLEU of n-best lists as a function of the parameters: w and v, concatenated."""
 
-    def __init__(self, lists: Lists, features_PK: csr_array, start_F: Floats, dtype: DTypeLike = np.float32) -> None:
-        """Take the lists, the features of their pairs, and the base weights to begin with."""
+    def __init__(
+        self, lists: NbestLists, features_PK: csr_array, start_F: Floats, dtype: DTypeLike = np.float32
+    ) -> None:
+        """Take the lists, the features of their pairs, and the initial w."""
         self._lists, self._start_F, self._dtype = lists, start_F, dtype
-        self._first_L, self._sizes_L = lists.lists[:-1], np.diff(lists.lists)
+        self._first_L, self._sizes_L = lists.offsets[:-1], np.diff(lists.offsets)
         self._features_HF = lists.features_HF.astype(dtype)
         ones = np.ones(len(lists.pair_U), dtype)
         self._uses_HP = csr_array((ones, lists.pair_U, lists.uses), shape=(len(lists.uses) - 1, len(lists.pairs)))
         self._features_PK = features_PK.astype(dtype)
-        # Made once: products with a matrix that is not stored by rows are slow.
+        # Transpose once, because products with a matrix that is not stored by rows are slow.
         self._uses_PH, self._features_KP = self._uses_HP.T.tocsr(), self._features_PK.T.tocsr()
         self.bleu_H = smoothed_bleu(lists.statistics_H9)
 
     @property
     def start_V(self) -> Floats:
-        """The parameters to begin with: f is 0."""
+        """Initial parameters, with f = 0."""
         return np.concatenate((self._start_F, np.zeros(self._features_PK.shape[1])))
 
     def loss(self, parameters_V: Floats, l2: float) -> tuple[float, Floats]:
-        """Return minus the mean expected BLEU, 0 to 1, with what large parameters cost; and its gradient, [V]."""
+        """Return the negative mean expected BLEU, 0 to 1, plus the penalties; and the gradient, [V]."""
         weights_F, v_K = self._split(parameters_V)
         p_H, expected_L = self._expected(self._scores(parameters_V))
         by_z_H = (p_H * (self.bleu_H - np.repeat(expected_L, self._sizes_L)) / len(expected_L)).astype(self._dtype)
@@ -110,15 +113,15 @@ class Objective:
         return float(loss), np.concatenate((by_weights_F, by_v_K))
 
     def quality(self, parameters_V: Floats) -> Quality:
-        """Return how good the translations are with these parameters."""
+        """Return the quality of the translations under these parameters."""
         z_H = self._scores(parameters_V)
-        bounds = zip(self._lists.lists[:-1].tolist(), self._lists.lists[1:].tolist(), strict=True)
+        bounds = zip(self._lists.offsets[:-1].tolist(), self._lists.offsets[1:].tolist(), strict=True)
         best_L = [first + int(z_H[first:end].argmax()) for first, end in bounds]
         counted_9 = self._lists.statistics_H9[best_L].sum(axis=0, dtype=np.int64)
         return Quality(100 * float(self._expected(z_H)[1].mean()), 100 * float(bleu(counted_9)))
 
     def expected(self, parameters_V: Floats) -> Floats:
-        """Return the expected BLEU of each list with these parameters, [L], 0 to 1."""
+        """Return the expected BLEU of each list under these parameters, [L], 0 to 1."""
         return self._expected(self._scores(parameters_V))[1]
 
     def _split(self, parameters_V: Floats) -> tuple[Floats, Floats]:
@@ -140,7 +143,7 @@ class Objective:
 
 @dataclass(frozen=True)
 class Fit:
-    """Parameters that are the best on held-out lists."""
+    """The parameters with the highest expected BLEU of the held-out lists."""
 
     parameters_V: Floats
     iterations: int
@@ -148,48 +151,48 @@ class Fit:
 
 
 def fit(objective: Objective, held_out: Objective, l2: float) -> Fit:
-    """Maximise expected BLEU by L-BFGS until that of held-out lists rises no more; return the best found."""
+    """Maximise expected BLEU by L-BFGS with early stopping on held-out lists."""
     start_V = objective.start_V
     best, done = Fit(start_V, 0, held_out.quality(start_V)), 0
 
-    def look(parameters_V: Floats) -> None:
+    def evaluate(parameters_V: Floats) -> None:
         nonlocal best
         quality = held_out.quality(parameters_V)
         if quality.expected > best.quality.expected:
             best = Fit(parameters_V.copy(), done, quality)
 
-    def follow(parameters_V: Floats) -> None:
+    def callback(parameters_V: Floats) -> None:
         nonlocal done
         done += 1
-        if done % _CHECKED == 0:
-            look(parameters_V)
-            if done - best.iterations >= _CHECKED * _PATIENCE:
+        if done % _CHECK_EVERY == 0:
+            evaluate(parameters_V)
+            if done - best.iterations >= _CHECK_EVERY * _PATIENCE:
                 raise StopIteration
 
-    options = {"maxiter": _ITERATIONS, "maxcor": _MEMORY}
-    optimum = minimize(objective.loss, start_V, (l2,), "L-BFGS-B", jac=True, callback=follow, options=options)
-    # It may have ended between two looks.
-    look(optimum.x)
+    options = {"maxiter": _ITERATIONS, "maxcor": _HISTORY}
+    optimum = minimize(objective.loss, start_V, (l2,), "L-BFGS-B", jac=True, callback=callback, options=options)
+    # L-BFGS may converge between two evaluations.
+    evaluate(optimum.x)
     return best
 
 
-def train(lists: Lists, weights_F: Floats, seed: int = 1, say: Say = silently) -> Trained:
-    """Train a function on lists, a share of which is held out to choose by.
+def train(lists: NbestLists, weights_F: Floats, seed: int = 1, say: Say = silently) -> Trained:
+    """Train a phrase-pair model, choosing l2 on held-out lists.
 
     Args:
-        lists: of both halves.
-        weights_F: those that the lists were decoded with.
-        seed: says which lists are held out.
-        say: told what each l2 reaches.
+        lists: of both folds.
+        weights_F: weights of the decoding.
+        seed: of the sampling of held-out lists.
+        say: receives the result of each l2.
 
     Raises:
-        UserError: there are too few lists to hold some out.
+        UserError: there are too few lists or no phrase pairs.
     """
     if len(lists) < FEWEST or not np.ptp(lists.group_L):
         raise UserError(f"{len(lists)} sentences were translated, too few to train on; give more text or --sentences")
     if not lists.pairs:
-        raise UserError("no phrase pair was used in any translation, so nothing can be learnt; give more text")
-    is_held_L = held_out(lists.group_L, seed)
+        raise UserError("no phrase pair was used in any translation, so there is nothing to learn; give more text")
+    is_held_L = sample_held_out(lists.group_L, seed)
     lists, deviation_F = standardised(lists)
     parts = lists.where(~is_held_L), lists.where(is_held_L)
 
@@ -225,36 +228,35 @@ def train(lists: Lists, weights_F: Floats, seed: int = 1, say: Say = silently) -
     )
 
 
-def held_out(group_L: Groups, seed: int) -> NDArray[np.bool_]:
-    """Return which lists are held out, [L]: whole groups, drawn at random, with about a tenth of all lists."""
+def sample_held_out(group_L: Groups, seed: int) -> NDArray[np.bool_]:
+    """Return a mask of held-out lists, [L]: random whole groups with about a tenth of the lists."""
     groups, of_L, sizes = np.unique(group_L, return_inverse=True, return_counts=True)
     left, held = max(1, int(HELD_OUT * len(group_L))), []
     for group in np.random.default_rng(seed).permutation(len(groups)).tolist():
         if sizes[group] <= left:
             held.append(group)
             left -= sizes[group]
-    # All may be larger.
+    # Each group may have more than a tenth.
     return np.isin(of_L, held or [int(sizes.argmin())])
 
 
-def standardised(lists: Lists) -> tuple[Lists, Floats]:
-    """Return lists whose features have mean 0 in each list and deviation 1, as L-BFGS wants them; and by what, [F].
+def standardised(lists: NbestLists) -> tuple[NbestLists, Floats]:
+    """Standardise features to mean 0 in each list and deviation 1, for L-BFGS; also return the deviations, [F].
 
-    What is the same for all translations of a sentence, as that of unknown words mostly is, chooses among none: it
-    becomes 0, and its deviation is 0.
+    A feature that is constant within each list, such as the penalty for unknown words, becomes 0 with deviation 0.
     """
-    sizes_L = np.diff(lists.lists)
-    means_LF = np.add.reduceat(lists.features_HF, lists.lists[:-1], dtype=np.float64) / sizes_L[:, None]
+    sizes_L = np.diff(lists.offsets)
+    means_LF = np.add.reduceat(lists.features_HF, lists.offsets[:-1], dtype=np.float64) / sizes_L[:, None]
     centred_HF = lists.features_HF - np.repeat(means_LF.astype(np.float32), sizes_L, axis=0)
     deviation_F = centred_HF.std(axis=0, dtype=np.float64)
-    # What is left of a constant by rounding is none.
+    # Rounding errors of a constant are not a deviation.
     deviation_F[deviation_F < 1e-6 * np.abs(lists.features_HF).max(axis=0)] = 0
     factor_F = np.divide(1, deviation_F, out=np.zeros(len(deviation_F)), where=deviation_F > 0)
     return replace(lists, features_HF=centred_HF * factor_F.astype(np.float32)), deviation_F
 
 
 def index_features(pairs: Sequence[Pair]) -> tuple[Keys, csr_array]:
-    """Return the features of phrase pairs, in rising order [K], and how often each pair has each [P, K]."""
+    """Return the sorted features of phrase pairs [K], and their counts in each pair [P, K]."""
     bags = [
         features_of([source for source, _ in some], [target for _, target in some])
         for some in chunks(pairs, _PAIRS_AT_ONCE)

@@ -24,20 +24,20 @@ TUNED = MINI / "moses.tuned.ini"
 TEXTS = [
     f"--{name}={MINI / f'train.{end}'}" for name, end in (("source", "en"), ("target", "fr"), ("alignment", "align"))
 ]
-QUICK = ["--sentences", "200", "--nbest", "20", "--seed", "2", "--processes", "1"]
+QUICK = ["--sentences", "200", "--nbest", "20", "--processes", "1"]
 
 
 def test_from_a_system_to_one_with_a_tuned_column(
     system: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder, table, report = tmp_path / "function", tmp_path / "table.gz", tmp_path / "report"
+    folder, table, report = tmp_path / "model", tmp_path / "table.gz", tmp_path / "report"
     work = tmp_path / "work"
     ini = str(system / "moses.ini")
-    assert main(["expected-bleu", ini, "-o", str(folder), *QUICK, "--work", str(work)]) == 0
+    assert main(["expected-bleu", ini, "-o", str(folder), *QUICK, "--seed", "2", "--work", str(work)]) == 0
     told = capsys.readouterr().err
-    assert "has the weights that every system starts with; tune it first" in told
+    assert "has untuned weights; tune it first" in told
     assert "held-out expected BLEU" in told
-    assert (work / "half1" / "moses.ini").exists()
+    assert (work / "fold1" / "moses.ini").exists()
     # The last line says how to go on.
     advice = told.splitlines()[-1]
     assert advice.startswith(f"next: phrasescore annotate {system}/phrase-table.gz -m {folder} ")
@@ -60,10 +60,10 @@ def test_from_a_system_to_one_with_a_tuned_column(
 
 
 def test_a_system_built_elsewhere_needs_its_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And says of a tuned one nothing of tuning; the folder tells what it was made from."""
-    folder = tmp_path / "function"
+    """A tuned system gives no warning; the model folder records its data."""
+    folder = tmp_path / "model"
     assert main(["expected-bleu", str(TUNED), "-o", str(folder), *QUICK]) == 1
-    assert "is not of a system that `build` made; give the prepared text" in capsys.readouterr().err
+    assert "is not the ini of a system that `build` made; give the prepared text" in capsys.readouterr().err
     assert not folder.exists()
     assert main(["expected-bleu", str(TUNED), "-o", str(folder), *QUICK, *TEXTS, "--seed", "3"]) == 0
     assert "tune it first" not in capsys.readouterr().err
@@ -81,7 +81,7 @@ def test_scipy_is_missed_before_the_work(
 ) -> None:
     monkeypatch.delitem(sys.modules, "moses_integration.expected_bleu.training", raising=False)
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
-    assert main(["expected-bleu", str(TUNED), "-o", str(tmp_path / "function"), *TEXTS]) == 1
+    assert main(["expected-bleu", str(TUNED), "-o", str(tmp_path / "model"), *TEXTS]) == 1
     assert "needs SciPy; pip install scipy" in capsys.readouterr().err
 
 
@@ -96,8 +96,8 @@ def test_scipy_is_missed_before_the_work(
         ([*TEXTS, "--sentences", "0"], 2, "phrasescore-smt expected-bleu: --sentences: "),
         ([*TEXTS, "--sentences", "6"], 2, "--sentences: 6 are too few to learn from; give 10 or more"),
         (["--source", "nowhere", *TEXTS[1:]], 1, "nowhere"),
-        ([*TEXTS, "--source", "-"], 1, "-: is a pipe or device, but the training text is read several times"),
-        ([*TEXTS, "--alignment", "/dev/null"], 1, "/dev/null: is a pipe or device, but the training text is read"),
+        (["--source", "-", *TEXTS[1:]], 1, "-: is a pipe or device, but the training text is read several times"),
+        ([*TEXTS[:2], "--alignment", "/dev/null"], 1, "/dev/null: is a pipe or device, but the training text is read"),
     ],
 )
 def test_errors_are_a_sentence(
@@ -107,7 +107,8 @@ def test_errors_are_a_sentence(
     (tmp_path / "full" / "file").write_text("mine")
     names = {"OUTPUT": "output", "FULL": "full", "FULL/file": "full/file", "FULL/file/folder": "full/file/folder"}
     options = [str(tmp_path / names[option]) if option in names else option for option in options]
-    command = ["expected-bleu", str(TUNED), "-o", str(tmp_path / "output"), "-q", "--processes", "1", *options]
+    output = [] if "-o" in options else ["-o", str(tmp_path / "output")]
+    command = ["expected-bleu", str(TUNED), *output, "-q", "--processes", "1", *options]
     if sentence.startswith("phrasescore-smt"):  # Of a value argparse itself speaks.
         with pytest.raises(SystemExit, match="2"):
             main(command)
@@ -118,13 +119,13 @@ def test_errors_are_a_sentence(
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["file"]
 
 
-def test_what_has_learnt_nothing_says_so(
+def test_a_useless_model_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nothing = PhrasePairModel(np.zeros(0, np.uint64), np.zeros(0, np.float32))
     trained = Trained(nothing, 1.0, 1e-5, 0, Quality(50.0, 50.0), Quality(50.0, 50.0))
     monkeypatch.setattr("moses_integration.expected_bleu.training.train", lambda *given: trained)
-    assert main(["expected-bleu", str(TUNED), "-o", str(tmp_path / "function"), *QUICK, *TEXTS]) == 0
+    assert main(["expected-bleu", str(TUNED), "-o", str(tmp_path / "model"), *QUICK, *TEXTS]) == 0
     told = capsys.readouterr().err
     assert "written, 0 features" in told
-    assert "the column will be 1 on every line and worth nothing; more text may help" in told
+    assert "the column will be 1 on every line and useless; more text may help" in told

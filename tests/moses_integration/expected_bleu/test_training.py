@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moses_integration.expected_bleu.lists import Lists, Pair
+from moses_integration.expected_bleu.nbest_lists import NbestLists, Pair
 from moses_integration.expected_bleu.training import (
     L2_VALUES,
     Objective,
     fit,
-    held_out,
     index_features,
+    sample_held_out,
     standardised,
     train,
 )
@@ -24,10 +24,10 @@ from phrasescore.phrases import offsets_of
 WORDS = [b"a", b"b", b"c", b"d"]
 
 
-def random_lists(number: int, seed: int = 1) -> Lists:
-    """Lists of sentences of four words that are translated word by word; each translation is half right by chance.
+def random_lists(number: int, seed: int = 1) -> NbestLists:
+    """N-best lists of sentences of four words that are translated word by word; each word is right at random.
 
-    The base features know nothing; which pairs are right is the same everywhere.
+    The base features are noise; the same pairs are right in all sentences.
     """
     draw = np.random.default_rng(seed)
     pairs: list[Pair] = [(source, target) for source in WORDS for target in (source.upper(), b"x", b"y")]
@@ -42,7 +42,7 @@ def random_lists(number: int, seed: int = 1) -> Lists:
         sizes.append(size)
         uses.append(chosen.ravel())
     hypotheses = sum(sizes)
-    return Lists(
+    return NbestLists(
         np.concatenate(features).astype(np.float32),
         np.concatenate(statistics),
         offsets_of(np.array(sizes)),
@@ -53,7 +53,7 @@ def random_lists(number: int, seed: int = 1) -> Lists:
     )
 
 
-def objective(lists: Lists) -> tuple[Objective, NDArray[np.uint64]]:
+def objective(lists: NbestLists) -> tuple[Objective, NDArray[np.uint64]]:
     keys_K, features_PK = index_features(lists.pairs)
     return Objective(lists, features_PK, np.array([0.5, -0.5]), np.float64), keys_K
 
@@ -75,7 +75,7 @@ def test_expected_bleu_is_that_of_the_equation() -> None:
     weights_F, v = parameters_V[:2], dict(zip(keys_K.tolist(), parameters_V[2:].tolist(), strict=True))
     f = [sum(v[key] for key in features_of([s], [t]).keys_K.tolist()) for s, t in lists.pairs]
     expected = []
-    for first, end in zip(lists.lists[:-1], lists.lists[1:], strict=True):
+    for first, end in zip(lists.offsets[:-1], lists.offsets[1:], strict=True):
         z = [
             lists.features_HF[h] @ weights_F + sum(f[pair] for pair in lists.pair_U[lists.uses[h] : lists.uses[h + 1]])
             for h in range(first, end)
@@ -116,15 +116,15 @@ def test_expected_bleu_rises() -> None:
     lists = random_lists(60)
     objective_, _ = objective(lists)
     found = fit(objective_, objective_, 1e-6)
-    oracle = 100 * np.mean(np.maximum.reduceat(objective_.bleu_H, lists.lists[:-1]))
+    oracle = 100 * np.mean(np.maximum.reduceat(objective_.bleu_H, lists.offsets[:-1]))
     before = objective_.quality(objective_.start_V).expected
     assert before < found.quality.expected <= oracle
     assert oracle - found.quality.expected < 0.1 * (oracle - before)
 
 
-def test_what_training_ends_with_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though nobody has looked at held-out lists on the way."""
-    monkeypatch.setattr("moses_integration.expected_bleu.training._CHECKED", 1000)
+def test_the_last_parameters_are_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if no evaluation took place before."""
+    monkeypatch.setattr("moses_integration.expected_bleu.training._CHECK_EVERY", 1000)
     objective_, _ = objective(random_lists(60))
     found = fit(objective_, objective_, 1e-6)
     assert found.iterations > 0
@@ -132,14 +132,14 @@ def test_what_training_ends_with_counts_too(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_whole_groups_are_held_out() -> None:
-    """About a tenth, whatever the groups are like; of two large ones the smaller."""
-    assert [held_out(np.arange(50), seed).sum() for seed in (1, 2)] == [5, 5]
-    assert held_out(np.arange(50), 1).tolist() != held_out(np.arange(50), 2).tolist()
+    """About a tenth for any groups; of two large groups the smaller one."""
+    assert [sample_held_out(np.arange(50), seed).sum() for seed in (1, 2)] == [5, 5]
+    assert sample_held_out(np.arange(50), 1).tolist() != sample_held_out(np.arange(50), 2).tolist()
     group_L = np.array([*[0] * 60, *np.repeat(np.arange(1, 11), 4)])
-    is_held_L = held_out(group_L, 1)
+    is_held_L = sample_held_out(group_L, 1)
     assert is_held_L.sum() == 8
     assert len({*group_L[is_held_L].tolist()}) == 2
-    assert held_out(np.array([0, 0, 0, 1, 1]), 1).tolist() == [False, False, False, True, True]
+    assert sample_held_out(np.array([0, 0, 0, 1, 1]), 1).tolist() == [False, False, False, True, True]
 
 
 def test_training_finds_the_right_pairs() -> None:
@@ -150,35 +150,35 @@ def test_training_finds_the_right_pairs() -> None:
     assert trained.after.best > trained.before.best
     assert len(told) == 1 + len(L2_VALUES)
     assert f"l2 {trained.l2:g}: expected BLEU {trained.after.expected:.2f}" in "".join(told)
-    values = trained.function.values(features_of(*zip(*lists.pairs, strict=True))).reshape(4, 3)
+    values = trained.model.values(features_of(*zip(*lists.pairs, strict=True))).reshape(4, 3)
     assert (values[:, 0] > values[:, 1:].max(axis=1)).all()
     assert 0 < trained.weight < np.inf
     again = train(lists, np.array([0.5, -0.5]))
-    assert again.function.weights_F.tolist() == trained.function.weights_F.tolist()
+    assert again.model.weights_F.tolist() == trained.model.weights_F.tolist()
 
 
-def test_what_chooses_among_none_does_not_matter() -> None:
+def test_a_feature_that_is_constant_within_lists_has_no_effect() -> None:
     """A penalty that all translations of a sentence have, however large its weight."""
     lists = random_lists(200)
     penalty_L = -100.0 * np.random.default_rng(5).integers(0, 3, 200)
-    penalty_H = np.repeat(penalty_L, np.diff(lists.lists)).astype(np.float32)
+    penalty_H = np.repeat(penalty_L, np.diff(lists.offsets)).astype(np.float32)
     wider = replace(lists, features_HF=np.column_stack((lists.features_HF, penalty_H)))
     scaled, deviation_F = standardised(wider)
     assert deviation_F[:2] == pytest.approx([1, 1], abs=0.2)
     assert deviation_F[2] == 0
     assert not scaled.features_HF[:, 2].any()
-    assert np.add.reduceat(scaled.features_HF, scaled.lists[:-1]) == pytest.approx(np.zeros((200, 3)), abs=1e-5)
+    assert np.add.reduceat(scaled.features_HF, scaled.offsets[:-1]) == pytest.approx(np.zeros((200, 3)), abs=1e-5)
     without, found = train(lists, np.array([0.5, -0.5])), train(wider, np.array([0.5, -0.5, 1.0]))
     assert found.weight == pytest.approx(without.weight, rel=1e-3)
     assert found.after.expected == pytest.approx(without.after.expected, abs=0.1)
 
 
-def test_f_is_0_where_lists_say_nothing() -> None:
-    """Each list has one translation: nothing is to be chosen."""
+def test_f_is_0_if_there_is_nothing_to_choose() -> None:
+    """Each list has one translation."""
     lists = random_lists(200)
-    is_alone_L = np.diff(lists.lists) == 1
+    is_alone_L = np.diff(lists.offsets) == 1
     trained = train(lists.where(is_alone_L), np.array([0.5, -0.5]))
-    assert len(trained.function.keys_F) == 0
+    assert len(trained.model.keys_F) == 0
     assert trained.after == trained.before
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.decoder.declaration import declare_model
-from moses_integration.expected_bleu.halves import Half
-from moses_integration.expected_bleu.lists import Listed, join, list_half
+from moses_integration.expected_bleu.folds import Fold
+from moses_integration.expected_bleu.nbest_lists import NbestList, decode_fold, join
 from moses_integration.ini import MosesIni
 from moses_integration.tuning.bleu import bleu_statistics
 from tests.conftest import MINI
@@ -18,25 +18,25 @@ INI = MosesIni.read(MINI / "moses.tuned.ini")
 
 
 @pytest.fixture
-def half(tmp_path: Path) -> Half:
-    """A few dev sentences, the last with a word that no table has, under the system of the whole text."""
+def fold(tmp_path: Path) -> Fold:
+    """A few dev sentences, the last with an unknown word, under the system of the whole text."""
     corpus = Corpus.in_folder(tmp_path, "train", ("en", "fr"))
     for path in (corpus.source, corpus.target):
         lines = (MINI / f"dev{path.suffix}").read_bytes().splitlines()[:9]
         path.write_bytes(b"\n".join([*lines, b"unheard the"]) + b"\n")
-    return Half(tmp_path, corpus, np.arange(10) // 2, INI)
+    return Fold(tmp_path, corpus, np.arange(10) // 2, INI)
 
 
 @pytest.fixture
-def listed(half: Half) -> list[Listed]:
-    return list(list_half(half, half, 100, 10, seed=1, processes=1))
+def listed(fold: Fold) -> list[NbestList]:
+    return list(decode_fold(fold, fold, 100, 10, seed=1, processes=1))
 
 
-def test_a_list_says_what_each_translation_was_made_of(half: Half, listed: list[Listed]) -> None:
-    """Its features add up to the decoder's score, its pairs to its words, all but those that were copied."""
+def test_the_phrase_pairs_of_each_translation(fold: Fold, listed: list[NbestList]) -> None:
+    """Features add up to the decoder's score, and pairs to the words except copied ones."""
     table = gzip.decompress((MINI / "phrase-table.gz").read_bytes()).splitlines()
     known = {tuple(line.split(b" ||| ")[:2]) for line in table}
-    sources, targets = (path.read_bytes().splitlines() for path in (half.corpus.source, half.corpus.target))
+    sources, targets = (path.read_bytes().splitlines() for path in (fold.corpus.source, fold.corpus.target))
     weights_F = declare_model(INI).weights_F
     assert len(listed) == 10
     for one, source, target in zip(listed, sources, targets, strict=True):
@@ -54,13 +54,13 @@ def test_a_list_says_what_each_translation_was_made_of(half: Half, listed: list[
                 assert bleu_statistics([target], [words])[0].tolist() == counted.tolist()
 
 
-def test_lists_are_joined_without_those_that_are_empty(listed: list[Listed]) -> None:
-    empty = Listed(
+def test_lists_are_joined_without_those_that_are_empty(listed: list[NbestList]) -> None:
+    empty = NbestList(
         np.zeros((0, 1), np.float32), np.zeros((0, 9), np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32), (), 7
     )
     lists = join([empty, *listed[:3], empty, *listed[3:]])
     assert len(lists) == 10
-    assert np.diff(lists.lists).tolist() == [len(one.features_HF) for one in listed]
+    assert np.diff(lists.offsets).tolist() == [len(one.features_HF) for one in listed]
     assert len({*lists.pairs}) == len(lists.pairs)
     found = [lists.pairs[pair] for pair in lists.pair_U]
     assert found == [one.pairs[pair] for one in listed for pair in one.pair_U]
@@ -68,17 +68,17 @@ def test_lists_are_joined_without_those_that_are_empty(listed: list[Listed]) -> 
     assert len(join([])) == len(join([empty])) == 0
 
 
-def test_processes_do_not_matter(half: Half, listed: list[Listed]) -> None:
-    shared = list(list_half(half, half, 100, 10, seed=1, processes=2))
+def test_processes_do_not_matter(fold: Fold, listed: list[NbestList]) -> None:
+    shared = list(decode_fold(fold, fold, 100, 10, seed=1, processes=2))
     for one, other in zip(listed, shared, strict=True):
         assert one.pairs == other.pairs
         assert one.features_HF == pytest.approx(other.features_HF)
         assert one.statistics_H9.tolist() == other.statistics_H9.tolist()
 
 
-def test_a_seed_draws_sentences(half: Half, listed: list[Listed]) -> None:
+def test_a_seed_draws_sentences(fold: Fold, listed: list[NbestList]) -> None:
     """In their order, each at most once."""
-    drawn = [list(list_half(half, half, 3, 10, seed, processes=1)) for seed in (1, 1, 2)]
+    drawn = [list(decode_fold(fold, fold, 3, 10, seed, processes=1)) for seed in (1, 1, 2)]
     places = [[[one.pairs for one in listed].index(found.pairs) for found in some] for some in drawn]
     assert places[0] == places[1] != places[2]
     assert all(len({*some}) == 3 and sorted(some) == some for some in places)

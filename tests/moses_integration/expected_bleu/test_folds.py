@@ -12,12 +12,12 @@ from moses_integration.building.initial_ini import has_start_weights
 from moses_integration.building.translation_tables import build_tables
 from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.settings import DecoderSettings
-from moses_integration.expected_bleu.halves import (
-    Half,
-    build_halves,
-    divide,
-    groups,
-    require_divisible,
+from moses_integration.expected_bleu.folds import (
+    Fold,
+    assign_folds,
+    build_folds,
+    group_pairs,
+    require_rebuildable,
     training_corpus,
 )
 from moses_integration.ini import MosesIni
@@ -29,22 +29,22 @@ INI = MosesIni.read(MINI / "moses.tuned.ini")
 CORPUS = Corpus.in_folder(MINI, "train", ("en", "fr"))
 
 
-def test_each_half_has_a_system_of_its_sentences(tmp_path: Path) -> None:
-    halves = build_halves(INI, CORPUS, tmp_path, processes=1)
+def test_each_fold_has_a_system_of_its_sentences(tmp_path: Path) -> None:
+    folds = build_folds(INI, CORPUS, tmp_path, processes=1)
     for side in ("source", "target", "alignment"):
         whole = getattr(CORPUS, side).read_bytes().splitlines()
-        assert [getattr(half.corpus, side).read_bytes().splitlines() for half in halves] == [whole[::2], whole[1::2]]
-    for half in halves:
-        assert half.sentences == len(half.corpus.source.read_bytes().splitlines())
+        assert [getattr(fold.corpus, side).read_bytes().splitlines() for fold in folds] == [whole[::2], whole[1::2]]
+    for fold in folds:
+        assert fold.sentences == len(fold.corpus.source.read_bytes().splitlines())
         (tmp_path / "alone").mkdir()
-        build_tables(half.corpus.source, half.corpus.target, half.corpus.alignment, tmp_path / "alone")
+        build_tables(fold.corpus.source, fold.corpus.target, fold.corpus.alignment, tmp_path / "alone")
         for path in (tmp_path / "alone").glob("*.gz"):
-            assert gzip.decompress(path.read_bytes()) == gzip.decompress((half.folder / path.name).read_bytes())
+            assert gzip.decompress(path.read_bytes()) == gzip.decompress((fold.folder / path.name).read_bytes())
         shutil.rmtree(tmp_path / "alone")
-        assert half.ini.weights() == INI.weights()
-        used = {feature.label: half.ini.path_of(feature) for feature in half.ini.features() if feature.arguments}
-        assert {path.parent for path in used.values()} == {half.folder}
-        load_model(half.ini, [(b"the",)], DecoderSettings())
+        assert fold.ini.weights() == INI.weights()
+        used = {feature.label: fold.ini.path_of(feature) for feature in fold.ini.features() if feature.arguments}
+        assert {path.parent for path in used.values()} == {fold.folder}
+        load_model(fold.ini, [(b"the",)], DecoderSettings())
 
 
 def corpus_of(folder: Path, pairs: str) -> Corpus:
@@ -57,7 +57,7 @@ def corpus_of(folder: Path, pairs: str) -> Corpus:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "grouped", "halved"),
+    ("pairs", "grouped", "folded"),
     [
         ("aA bB cC dD", [0, 1, 2, 3], [0, 1, 0, 1]),
         ("aA bB aA cB dD", [0, 1, 0, 1, 2], [0, 1, 0, 1, 0]),
@@ -66,16 +66,16 @@ def corpus_of(folder: Path, pairs: str) -> Corpus:
         ("aA bB bA", [0, 0, 0], [0, 0, 0]),
     ],
 )
-def test_pairs_that_share_a_side_are_in_one_half(
-    pairs: str, grouped: list[int], halved: list[int], tmp_path: Path
+def test_pairs_that_share_a_side_are_in_one_fold(
+    pairs: str, grouped: list[int], folded: list[int], tmp_path: Path
 ) -> None:
-    """Also if others come between them; the halves are as large as can be, and none of a text that is all one."""
-    group_N = groups(corpus_of(tmp_path, pairs))
+    """Even if other pairs are between them; a text that is one group is not divided."""
+    group_N = group_pairs(corpus_of(tmp_path, pairs))
     assert group_N.tolist() == grouped
-    assert divide(group_N).tolist() == halved
+    assert assign_folds(group_N).tolist() == folded
 
 
-def test_no_half_has_seen_what_the_other_has(tmp_path: Path) -> None:
+def test_folds_are_disjoint(tmp_path: Path) -> None:
     """Of a text with every sentence pair twice."""
     corpus = Corpus.in_folder(tmp_path, "train", ("en", "fr"))
     for path, whole in (
@@ -84,55 +84,55 @@ def test_no_half_has_seen_what_the_other_has(tmp_path: Path) -> None:
         (corpus.alignment, CORPUS.alignment),
     ):
         path.write_bytes(b"".join(2 * line for line in whole.read_bytes().splitlines(keepends=True)[:100]))
-    halves = build_halves(INI, corpus, tmp_path, processes=1)
+    folds = build_folds(INI, corpus, tmp_path, processes=1)
     for side in ("source", "target"):
-        first, second = ({*getattr(half.corpus, side).read_bytes().splitlines()} for half in halves)
+        first, second = ({*getattr(fold.corpus, side).read_bytes().splitlines()} for fold in folds)
         assert first.isdisjoint(second)
-    assert sum(half.sentences for half in halves) == 200
+    assert sum(fold.sentences for fold in folds) == 200
 
 
 def test_lines_that_are_empty_on_one_side_only(tmp_path: Path) -> None:
-    corpus, said = corpus_of(tmp_path, "aA aB cB"), list[str]()
+    corpus, warned = corpus_of(tmp_path, "aA aB cB"), list[str]()
     corpus.target.write_text("A\n\nB\n")
     corpus.alignment.write_text("0-0\n\n0-0\n")
     (tmp_path / "work").mkdir()
-    with suppress(UserError):  # of a part that has no phrase pairs
-        build_halves(INI, corpus, tmp_path / "work", processes=1, say=said.append)
+    with suppress(UserError):  # a fold has no phrase pairs
+        build_folds(INI, corpus, tmp_path / "work", processes=1, say=warned.append)
     names = f"{corpus.source} and {corpus.target}"
-    assert said[0].startswith(f"{names}: 1 line is empty on one side only, the first is line 2; check")
+    assert warned[0].startswith(f"{names}: 1 line is empty on one side only, the first is line 2; check")
 
 
 @pytest.mark.parametrize("pairs", ["aA", "aA aB cB"])
-def test_a_text_that_is_all_one_is_not_divided(pairs: str, tmp_path: Path) -> None:
+def test_a_text_of_one_group_is_not_divided(pairs: str, tmp_path: Path) -> None:
     with pytest.raises(
-        UserError, match=r"train\.en: cannot be divided, for it has one sentence only, or all share a side"
+        UserError, match=r"train\.en: cannot be divided, because it has one sentence only, or all share a side"
     ):
-        build_halves(INI, corpus_of(tmp_path, pairs), tmp_path / "work")
+        build_folds(INI, corpus_of(tmp_path, pairs), tmp_path / "work")
 
 
-def test_phrases_are_as_long_as_the_system_has_them(tmp_path: Path) -> None:
-    """The report of `build` says it, if the system is of `build`; no other file of that name does."""
+def test_the_longest_phrase_is_that_of_the_system(tmp_path: Path) -> None:
+    """It is read from the report of `build`, but not from other files of that name."""
     ini = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
     ini.folder = tmp_path
     (tmp_path / "build.json").write_text('{"settings": {"longest_phrase": 2}}')
-    assert longest_source(build_halves(ini, CORPUS, tmp_path, processes=1)[0]) == 7
+    assert longest_source(build_folds(ini, CORPUS, tmp_path, processes=1)[0]) == 7
     (tmp_path / "preparation.json").write_text('{"source_language": "en", "target_language": "fr"}')
-    assert longest_source(build_halves(ini, CORPUS, tmp_path, processes=1)[0]) == 2
+    assert longest_source(build_folds(ini, CORPUS, tmp_path, processes=1)[0]) == 2
 
 
-def longest_source(half: Half) -> int:
-    lines = gzip.decompress((half.folder / "phrase-table.gz").read_bytes()).splitlines()
+def longest_source(fold: Fold) -> int:
+    lines = gzip.decompress((fold.folder / "phrase-table.gz").read_bytes()).splitlines()
     return max(len(line.split(b" ||| ")[0].split()) for line in lines)
 
 
 def test_the_text_of_a_system_is_found(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is not of a system that `build` made; give the prepared text"):
+    with pytest.raises(UserError, match="is not the ini of a system that `build` made; give the prepared text"):
         training_corpus(INI)
     (tmp_path / "corpus").mkdir()
     (tmp_path / "preparation.json").write_text('{"source_language": "en", "target_language": "fr"}')
     ini = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
     ini.folder = tmp_path
-    with pytest.raises(UserError, match=r"train\.en: is not there; give the prepared text"):
+    with pytest.raises(UserError, match=r"train\.en: does not exist; give the prepared text"):
         training_corpus(ini)
     for path in (CORPUS.source, CORPUS.target, CORPUS.alignment):
         shutil.copy(path, tmp_path / "corpus")
@@ -145,8 +145,8 @@ def edited(before: str, after: str) -> MosesIni:
     return MosesIni(text.replace(before, after).splitlines(keepends=True), "moses.ini", MINI)
 
 
-def test_a_system_as_build_makes_it_is_divisible() -> None:
-    require_divisible(INI)
+def test_a_system_as_build_makes_it_is_rebuildable() -> None:
+    require_rebuildable(INI)
 
 
 @pytest.mark.parametrize(
@@ -157,25 +157,27 @@ def test_a_system_as_build_makes_it_is_divisible() -> None:
             edited("wbe-msd-bidirectional-fe-allff", "wbe-msd-bidirectional-f-allff"),
             "the reordering table is not wbe-msd",
         ),
-        (edited("order=3", "order=9"), "order=9 is not one that we estimate"),
+        (edited("order=3", "order=9"), "order=9 is not an order that `build` estimates"),
     ],
 )
 def test_another_system_is_not(ini: MosesIni, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
-        require_divisible(ini)
+        require_rebuildable(ini)
 
 
-def test_a_neural_language_model_is_not_of_a_half(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="line 25: CSLM is not made of the training text; give the ini of a system"):
-        require_divisible(MosesIni.read(mini_system(tmp_path)))
+def test_a_neural_language_model_is_not_rebuildable(tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match="line 25: CSLM is not estimated from the training text; give the ini of a system"
+    ):
+        require_rebuildable(MosesIni.read(mini_system(tmp_path)))
 
 
-def test_faults_of_a_text_are_told_by_its_names(tmp_path: Path) -> None:
+def test_messages_name_the_files_of_the_user(tmp_path: Path) -> None:
     (tmp_path / "align").write_bytes(CORPUS.alignment.read_bytes().replace(b"0-0", b"0-99", 1))
     corpus = Corpus(CORPUS.source, CORPUS.target, tmp_path / "align")
     with pytest.raises(UserError, match=r"align: line \d+: the point `0-99` lies outside"):
-        build_halves(INI, corpus, tmp_path)
+        build_folds(INI, corpus, tmp_path)
 
 
-def test_weights_are_known_for_those_that_systems_start_with() -> None:
+def test_untuned_weights_are_recognised() -> None:
     assert has_start_weights(MosesIni.read(MINI / "moses.ini")) is not has_start_weights(INI)

@@ -1,10 +1,10 @@
-"""Two halves of a system's training text, each with a system of its own.
+"""Two-fold decoding of a system's training text: each fold has a system of its own.
 
-A system has seen the sentences that it was made from: it translates them as they were, with long phrases, and what it
-does with them says nothing of other text. So each half of the sentences is translated by the system of the other half.
-Sentence pairs that share a side belong together: a system that has seen one of them has seen the others, too.
+A system reproduces the sentences that it was built from, with long phrases, so its n-best lists of them are not
+representative. Therefore the system of one fold decodes the other fold. Sentence pairs that share a side are in one
+fold.
 
-Shapes: N sentence pairs of the text.
+Shape suffix N: sentence pairs of the text.
 """
 
 from __future__ import annotations
@@ -35,62 +35,62 @@ from phrasescore.text import Say, note_one_sided, silently, text_lines
 Groups = NDArray[np.int64]
 
 _COLUMNS = 4
-"""Scores of a phrase table as it is built."""
+"""Scores of a phrase table of `build`."""
 _ORDER = 5
 _LANGUAGE_MODEL = "lm.arpa"
-_ALIKE = "give the ini of a system as `build` makes it, before more columns and models are added"
+_REMEDY = "give the ini of a system of `build`, before more columns and models are added"
 _STATELESS = {"UnknownWordPenalty", "WordPenalty", "PhrasePenalty", "Distortion"}
 
 
 @dataclass(frozen=True)
-class Half:
-    """Half of the sentence pairs of a text, and the system of them."""
+class Fold:
+    """One half of the sentence pairs of a text, and the system that is built from it."""
 
     folder: Path
     corpus: Corpus
     group_N: Groups
-    """Which of its sentence pairs belong together: those with the same number."""
+    """Group of each sentence pair; see `group_pairs`."""
     ini: MosesIni
 
     @property
     def sentences(self) -> int:
-        """How many there are."""
+        """Number of sentence pairs."""
         return len(self.group_N)
 
 
 def training_corpus(ini: MosesIni) -> Corpus:
-    """Return the text that `build` made a system of.
+    """Return the training text of a system of `build`.
 
     Raises:
-        UserError: there is none beside the files that the ini names.
+        UserError: it is not beside the files that the ini names.
     """
     remedy = "give the prepared text by --source, --target and --alignment"
     text = SystemText.of(ini)
     if text is None:
-        raise UserError(f"{ini.name}: is not of a system that `build` made; {remedy}")
+        raise UserError(f"{ini.name}: is not the ini of a system that `build` made; {remedy}")
     languages = text.settings.source_language, text.settings.target_language
     corpus = Corpus.in_folder(text.folder / CORPUS, "train", languages)
     for path in (corpus.source, corpus.target, corpus.alignment):
         if not path.exists():
-            raise UserError(f"{path}: is not there; {remedy}")
+            raise UserError(f"{path}: does not exist; {remedy}")
     return corpus
 
 
-def require_divisible(ini: MosesIni) -> None:
-    """Check that a half of the text can have a system like this one.
+def require_rebuildable(ini: MosesIni) -> None:
+    """Check that `build` can estimate all features of a system from a fold of the text.
 
     Raises:
-        UserError: it has a feature that is not made of the training text by `build`.
+        UserError: a feature does not come from `build`.
     """
     declare_model(ini)
     for feature in ini.features():
         fault = _fault(feature)
         if fault:
-            raise UserError(f"{ini.at(feature.row)}: {fault}; {_ALIKE}")
+            raise UserError(f"{ini.at(feature.row)}: {fault}; {_REMEDY}")
 
 
 def _fault(feature: FeatureLine) -> str | None:
-    """Return why a feature cannot be made for a half."""
+    """Return why a feature cannot be estimated from a fold."""
     match feature.kind:
         case "PhraseDictionaryMemory":
             return None if feature.width == _COLUMNS else f"the phrase table has {feature.width} scores, not {_COLUMNS}"
@@ -99,56 +99,59 @@ def _fault(feature: FeatureLine) -> str | None:
             return None if kind.startswith(REORDERING_TYPE) else f"the reordering table is not {REORDERING_TYPE}"
         case "KENLM":
             order = feature.arguments.get("order", str(_ORDER))
-            return None if order in map(str, ORDERS) else f"order={order} is not one that we estimate"
+            return None if order in map(str, ORDERS) else f"order={order} is not an order that `build` estimates"
         case kind:
-            return None if kind in _STATELESS else f"{kind} is not made of the training text"
+            return None if kind in _STATELESS else f"{kind} is not estimated from the training text"
 
 
-def build_halves(
+def build_folds(
     ini: MosesIni, corpus: Corpus, folder: Path, processes: int | None = None, say: Say = silently
-) -> tuple[Half, Half]:
-    """Make two systems, each of half of the sentence pairs, with settings and weights of the whole system.
+) -> tuple[Fold, Fold]:
+    """Build a system from each fold, with the settings and weights of the whole system.
 
-    Where no two sentence pairs share a side, it is every second one. The word alignment is that of the whole text.
-    Tables and n-gram model are those of the half, made as `build` makes them.
+    If no two sentence pairs share a side, the folds take turns. The word alignment is that of the whole text; tables
+    and n-gram models are estimated from the fold.
 
     Args:
-        ini: of the whole system; see `require_divisible`.
+        ini: the whole system; see `require_rebuildable`.
         corpus: its training text.
-        folder: for both systems; what lies there of an earlier run is replaced.
+        folder: the output; systems of an earlier run in it are replaced.
         processes: see `start_workers`.
-        say: told of each step, and of lines that are empty on one side only.
+        say: receives a message for each fold, and a warning about lines that are empty on one side only.
 
     Raises:
-        UserError: the text cannot be used.
+        UserError: the text is unusable or cannot be divided.
     """
-    # Here, where faults are told with names and lines that the user knows.
+    # Read the whole text first, so that messages have file names and line numbers that the user knows.
     read_aligned_corpus(corpus.source, corpus.target, corpus.alignment)
     sides = corpus.source, corpus.target
     note_one_sided(text_lines(corpus.source), text_lines(corpus.target), sides, say)
-    group_N = groups(corpus)
-    half_N = divide(group_N)
-    if not half_N.any():
+    group_N = group_pairs(corpus)
+    fold_N = assign_folds(group_N)
+    if not fold_N.any():
         raise UserError(
-            f"{corpus.source}: cannot be divided, for it has one sentence only, or all share a side with others; give "
-            "the training text"
+            f"{corpus.source}: cannot be divided, because it has one sentence only, or all share a side with others; "
+            "give the training text"
         )
-    halves = []
+    folds = []
     for number in range(2):
-        place = folder / f"half{number + 1}"
-        place.mkdir(exist_ok=True)
-        part = Corpus.in_folder(place, "train", ("source", "target"))
-        for whole, path in zip(_files(corpus), _files(part), strict=True):
-            write_lines(path, compress(text_lines(whole), half_N == number))
-        with naming(dict(zip(_files(part), _files(corpus), strict=True))):
-            build_tables(*_files(part), place, _longest_phrase(ini), processes)
-            halves.append(Half(place, part, group_N[half_N == number], _build_ini(ini, part, place)))
-        say(f"system of half {number + 1}: {halves[number].sentences:,} sentences")
-    return halves[0], halves[1]
+        own_folder = folder / f"fold{number + 1}"
+        own_folder.mkdir(exist_ok=True)
+        own = Corpus.in_folder(own_folder, "train", ("source", "target"))
+        for whole, path in zip(_files(corpus), _files(own), strict=True):
+            write_lines(path, compress(text_lines(whole), fold_N == number))
+        with naming(dict(zip(_files(own), _files(corpus), strict=True))):
+            build_tables(*_files(own), own_folder, _longest_phrase(ini), processes)
+            folds.append(Fold(own_folder, own, group_N[fold_N == number], _build_ini(ini, own, own_folder)))
+        say(f"system of fold {number + 1}: {folds[number].sentences:,} sentences")
+    return folds[0], folds[1]
 
 
-def groups(corpus: Corpus) -> Groups:
-    """Return which sentence pairs belong together, [N], numbered as they first appear: those that share a side."""
+def group_pairs(corpus: Corpus) -> Groups:
+    """Return the group of each sentence pair, [N]; pairs that share a side are in one group.
+
+    Groups are numbered by first occurrence.
+    """
     numbers: list[Groups] = []
     for path in (corpus.source, corpus.target):
         known: dict[bytes, int] = {}
@@ -161,13 +164,13 @@ def groups(corpus: Corpus) -> Groups:
     return first.argsort().argsort()[group_N]
 
 
-def divide(group_N: Groups) -> NDArray[np.int8]:
-    """Return the half of each sentence pair, 0 or 1: each group goes, as it comes, where fewer sentences are."""
-    half_G, sizes = np.zeros(group_N.max(initial=-1) + 1, np.int8), [0, 0]
+def assign_folds(group_N: Groups) -> NDArray[np.int8]:
+    """Return the fold of each sentence pair, 0 or 1: the smaller fold so far takes the next group."""
+    fold_G, sizes = np.zeros(group_N.max(initial=-1) + 1, np.int8), [0, 0]
     for group, size in enumerate(np.bincount(group_N).tolist()):
-        half_G[group] = sizes[1] < sizes[0]
-        sizes[half_G[group]] += size
-    return half_G[group_N]
+        fold_G[group] = sizes[1] < sizes[0]
+        sizes[fold_G[group]] += size
+    return fold_G[group_N]
 
 
 def _files(corpus: Corpus) -> tuple[Path, Path, Path]:
@@ -175,7 +178,7 @@ def _files(corpus: Corpus) -> tuple[Path, Path, Path]:
 
 
 def _longest_phrase(ini: MosesIni) -> int:
-    """Return how long the phrases of the whole system may be: what the report of `build` says, or as Moses has it."""
+    """Return the longest phrase of the whole system: from the report of `build`, or Moses' default."""
     text = SystemText.of(ini)
     if text is None or not (text.folder / REPORT).exists():
         return LONGEST_PHRASE
@@ -185,7 +188,7 @@ def _longest_phrase(ini: MosesIni) -> int:
 
 
 def _build_ini(whole: MosesIni, corpus: Corpus, folder: Path) -> MosesIni:
-    """Return the ini of a half, whose tables are there; estimate its n-gram models."""
+    """Estimate the n-gram models of a fold, and write its ini."""
     ini = whole.with_absolute_paths()
     names = {"PhraseDictionaryMemory": PHRASE_TABLE, "LexicalReordering": REORDERING_TABLE}
     for feature in whole.features():
