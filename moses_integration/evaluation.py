@@ -1,6 +1,6 @@
 """BLEU, chrF and TER by sacreBLEU, and paired approximate randomisation (Riezler and Maxwell 2005).
 
-Array names: S sentences, T trials, 10 statistics of BLEU: both lengths, matches and totals of n-grams from 1 to 4.
+Shape suffixes: S sentences, T trials, 10 BLEU statistics: both lengths, matches and totals of 1-grams to 4-grams.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 Statistics = NDArray[np.int64]
 
-BY_CHANCE = 2.0
-"""What BLEU hardly exceeds where the lines of translations and references do not belong together."""
+NOISE_BLEU = 2.0
+"""BLEU of unrelated translations and references is hardly higher."""
 
 _TRIALS_AT_ONCE = 128
-"""A matrix of all trials and sentences would take gigabytes. A multiple of 32: the generator draws 32 bits at a time
-and forgets what is left of them at the end of a call, so that blocks draw what one call for all would."""
+"""A matrix of all trials and sentences would take gigabytes. A multiple of 32, because the generator draws 32 bits at a
+time and discards unused bits at the end of a call; so the draws do not depend on this number."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,11 @@ class Score:
     score: float
     """As in `Measured`."""
     signature: str
-    """sacreBLEU's."""
 
 
 @dataclass(frozen=True)
 class Randomisation:
-    """The random exchanges that say how often chance makes a difference as large."""
+    """Options of paired approximate randomisation."""
 
     trials: int = option(10_000, "random exchanges", minimum=1)
     seed: int = option(1, "of the exchanges", minimum=0)
@@ -56,22 +55,21 @@ class Measured:
     """One metric of one system."""
 
     score: float
-    """0 to 100; of TER, edits for 100 words of the reference, where less is better, it may be above."""
+    """From 0 to 100, higher is better; TER: edits per 100 reference words, lower is better."""
     half_interval: float
     """Half of the 95 % confidence interval, by sacreBLEU's bootstrap over sentences."""
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What is measured of one system."""
+    """The metrics of one system."""
 
     translations: str
-    """The name of the file."""
+    """File name."""
     metrics: dict[str, Measured]
     """By name: BLEU, chrF (Popovic 2015), TER (Snover et al. 2006)."""
     p_value: float | None
-    """How often a random exchange with the baseline's translations gives a difference in BLEU as large; None without
-    a baseline."""
+    """Of the difference in BLEU from the baseline, None without one."""
 
 
 def evaluate(
@@ -85,27 +83,25 @@ def evaluate(
     seed: int = Randomisation.seed,
     say: Say = silently,
 ) -> tuple[list[Evaluated], dict[str, str]]:
-    """Return what is measured of some systems, and the signature of each metric and, with a baseline, of p.
+    """Return the metrics of some systems, and the signature of each metric and, with a baseline, of p.
 
-    The trials of a comparison are those that sacreBLEU draws from its seed. But it counts only the trials with a larger
-    difference; here those with an equal one count too, as in the paper, so two files that differ in one sentence have
-    p = 1 and not p = 0.0001.
+    The trials are those that sacreBLEU draws from the seed. sacreBLEU counts only trials with a larger difference;
+    here, trials with an equal difference count too, as in the paper, so that files that differ in one sentence have
+    p = 1 instead of p = 0.0001.
 
     Args:
         systems: translations of one text, a file each.
         references: of that text, a file each.
-        baseline: translations that the others are compared with; it comes first in what is returned.
-        tokenise: sacreBLEU's tokenisation, for BLEU.
-        lowercase: without regard to capitals, which TER never has.
-        resamples: of the bootstrap, 1 for no intervals; sacreBLEU takes its seed from the environment, SACREBLEU_SEED.
+        baseline: the translations for comparison; they are the first result.
+        tokenise: sacreBLEU's tokenisation for BLEU.
+        lowercase: ignore case, as TER always does.
+        resamples: of the bootstrap, 1 for no intervals; the seed is in the environment, SACREBLEU_SEED.
         trials: random exchanges of the comparison.
         seed: of the exchanges.
-        say: told of translations that are not UTF-8, whose words match nothing, of texts that do not look alike, or not
-            as `tokenise` says, and of BLEU that means nothing.
+        say: receives warnings about encoding, form and parallelism of the texts, and about meaningless BLEU.
 
     Raises:
-        UserError: a file cannot be read, is no text or is empty, a reference is not UTF-8, the files differ in their
-            number of lines, or sacreBLEU is not installed.
+        UserError: a file is empty or not text, the files differ in length, or sacreBLEU is not installed.
     """
     metrics = _metrics(tokenise, lowercase)
     paths = systems if baseline is None else (baseline, *systems)
@@ -120,11 +116,11 @@ def evaluate(
         measured = {name: Measured(one.score, float(one._ci)) for name, one in found.items()}
         evaluated.append(Evaluated(display_name(path), measured, p_value))
         if not found["BLEU"].totals[-1]:
-            say(f"{display_name(path)}: has no line of four words or more, whose sequences BLEU counts; compare chrF")
-        elif measured["BLEU"].score < BY_CHANCE:
+            say(f"{display_name(path)}: has no line of four words or more, so BLEU has no 4-grams; compare chrF")
+        elif measured["BLEU"].score < NOISE_BLEU:
             say(
-                f"{display_name(path)}: has a BLEU no higher than chance makes it; check that its lines and those of "
-                f"{display_name(references[0])} belong together"
+                f"{display_name(path)}: has the BLEU of unrelated text; check that its lines correspond to those of "
+                f"{display_name(references[0])}"
             )
     signatures = {name: str(metric.get_signature()) for name, metric in metrics.items()}
     if baseline is not None:
@@ -133,11 +129,7 @@ def evaluate(
 
 
 def measure(translations: Path, references: Sequence[Path], tokenise: str = "13a") -> dict[str, Score]:
-    """Return BLEU, chrF and TER of a file, by these names; `tokenise` is sacreBLEU's tokenisation, for BLEU.
-
-    Raises:
-        UserError: see `evaluate`.
-    """
+    """Return BLEU, chrF and TER of a file by name; `tokenise` is sacreBLEU's tokenisation for BLEU."""
     [system], signatures = evaluate([translations], references, tokenise=tokenise, resamples=1)
     return {name: Score(one.score, signatures[name]) for name, one in system.metrics.items()}
 
@@ -150,27 +142,27 @@ def p_value_over_runs(
     trials: int = Randomisation.trials,
     seed: int = Randomisation.seed,
 ) -> float:
-    """Return the p-value of the difference between two systems that were tuned several times.
+    """Return the p-value of the difference between two systems with several tuning runs each.
 
-    A trial exchanges all translations of a sentence together: those of several runs are much alike, so that a run more
-    is less evidence than a sentence more, and the copy of a run is none. Clark et al. (ACL 2011) exchange those of each
-    run by themselves, which finds smaller values. How far a system depends on its tuning, the spread over the runs
-    tells.
+    A trial exchanges all translations of a sentence together, because those of several runs are similar: an additional
+    run is less evidence than an additional sentence, and a copy of a run is none. Clark et al. (ACL 2011) exchange the
+    translations of each run separately, which gives smaller values. The spread over the runs shows how much a system
+    depends on its tuning.
 
     Args:
         runs: translations of the test text, a file for each tuning run.
-        baseline_runs: those of the other system, as many.
+        baseline_runs: equally many of the other system.
         references: of the test text.
         tokenise: sacreBLEU's tokenisation.
         trials: random exchanges.
         seed: of the exchanges.
 
     Raises:
-        ValueError: the runs are not as many.
+        ValueError: the numbers of runs differ.
         UserError: see `evaluate`.
     """
     if len(runs) != len(baseline_runs):
-        raise ValueError("sums over unlike numbers of runs cannot be exchanged")
+        raise ValueError("sums over different numbers of runs cannot be exchanged")
     texts, reference_texts = _read_parallel((*runs, *baseline_runs), references)
 
     def summed(outputs: Sequence[Sequence[str]]) -> Statistics:
@@ -188,7 +180,7 @@ def _metrics(tokenise: str, lowercase: bool) -> dict[str, Any]:
     from sacrebleu.metrics.ter import TER
 
     return {
-        # By force: what it warns of has been told in our words.
+        # `force` silences a warning about tokenised text that `evaluate` gives itself.
         "BLEU": bleu(lowercase=lowercase, tokenize=tokenise, force=True),
         "chrF": _in_python_numbers(CHRF(lowercase=lowercase)),
         "TER": _in_python_numbers(TER()),
@@ -196,10 +188,7 @@ def _metrics(tokenise: str, lowercase: bool) -> dict[str, Any]:
 
 
 def _in_python_numbers(metric: Any) -> Any:
-    """Let a metric count in Python's numbers, also in the samples of the bootstrap, which have NumPy's.
-
-    sacreBLEU cannot take the mean of both, and that of a sample without any match or reference is Python's.
-    """
+    """Convert statistics to Python's floats, because sacreBLEU cannot average a mixture of Python's and NumPy's."""
     score = metric._compute_score_from_stats
     metric._compute_score_from_stats = lambda statistics: score([float(number) for number in statistics])
     return metric
@@ -216,7 +205,7 @@ def _sacrebleu() -> type[BLEU]:
 def _statistics(
     lines: Sequence[str], references: Sequence[Sequence[str]], tokenise: str, lowercase: bool
 ) -> Statistics:
-    """Return what BLEU counts of each sentence, [S, 10]."""
+    """Return the BLEU statistics of each sentence, [S, 10]."""
     metric = _sacrebleu()(lowercase=lowercase, tokenize=tokenise, effective_order=True)
     rows = []
     for line, *sentence_references in zip(lines, *references, strict=True):
@@ -226,7 +215,7 @@ def _statistics(
 
 
 def _p_value(base_S10: Statistics, system_S10: Statistics, trials: int, seed: int) -> float:
-    """Return the share of trials that exchange translations at random and give a difference as large."""
+    """Return the share of random exchanges with a difference at least as large."""
     both_10 = base_S10.sum(axis=0) + system_S10.sum(axis=0)
     observed = _difference(base_S10.sum(axis=0), system_S10.sum(axis=0))
     generator = np.random.default_rng(seed)
@@ -244,7 +233,7 @@ def _difference(first_10: Statistics, second_10: Statistics) -> float:
 
 
 def _bleu(statistics_10: Statistics) -> float:
-    """Return BLEU, from 0 to 100, of summed statistics, smoothed as `evaluate` smooths."""
+    """Return BLEU, from 0 to 100, of summed statistics, with the smoothing of `evaluate`."""
     sys_len, ref_len, *counts = statistics_10.tolist()
     bleu: float = _sacrebleu().compute_bleu(counts[:4], counts[4:], sys_len, ref_len, smooth_method="exp").score
     return bleu
@@ -253,9 +242,9 @@ def _bleu(statistics_10: Statistics) -> float:
 def _read_parallel(
     outputs: Sequence[Path], references: Sequence[Path], say: Say = silently
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """Return the lines of translations, without position tags, and of references, files that have equally many.
+    """Return the lines of translations, without position tags, and of references.
 
-    `say` is told of texts that are not prepared alike, and of lines that are empty on one side only.
+    Warn about texts that are prepared differently, and about lines that are empty on one side only.
     """
     paths = (*outputs, *references)
     readers = [text_lines] * len(outputs) + [utf8_lines] * len(references)
@@ -275,8 +264,8 @@ def _read_parallel(
     for text, path in zip(texts, paths, strict=True):
         if difference := expected.difference(form_of(text)):
             say(
-                f"{display_name(path)}: does not look like {display_name(paths[-1])}, for {difference}, which lowers "
-                "BLEU; give texts that are prepared alike"
+                f"{display_name(path)}: differs in form from {display_name(paths[-1])} ({difference}), which lowers "
+                "BLEU; give texts with the same preparation"
             )
         note_one_sided(text, texts[-1], (display_name(path), display_name(paths[-1])), say)
     return texts[: len(outputs)], texts[len(outputs) :]

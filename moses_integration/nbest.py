@@ -1,16 +1,15 @@
-"""n-best lists: read, extend by a feature, write as Moses does.
+"""Read, extend and write n-best lists.
 
     ID ||| word word ... word  ||| Label0= v v Label1= v ||| total [||| segmentation] [||| alignment]
 
-Marian's `F0=-1.5`, without a space (src/translator/output_printer.h), is also read, and written as Moses writes it.
-So are lists that have totals alone:
+Marian's labels without a following space, as in `F0=-1.5` (src/translator/output_printer.h), are also read, and written
+as Moses writes them. So are lists with totals only:
 
     ID ||| word word ... word ||| total
 
-Two blanks stand before the second separator, for every word is followed by one. So is every link of the alignment, but
-before every range of the segmentation there is one: without any, `|||` alone is what is left of it. Numbers have six
-significant digits.
-Writer in Moses: moses/Manager.cpp, moses/ScoreComponentCollection.cpp.
+Moses writes a space after every word, so two spaces precede the second separator. It writes a space after every link of
+the alignment, but before every range of the segmentation, so an empty segmentation is `|||` without a space. Numbers
+have six significant digits (moses/Manager.cpp, moses/ScoreComponentCollection.cpp).
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ from phrasescore.words import quote
 
 _BAR = b" |||"
 TOTAL = "Total0"
-"""Label of the total where it is the only number that a list has."""
+"""Label of the total if it is the only score of a list."""
 
 
 class ListFault(UserError):
-    """What is wrong with an n-best list; whoever knows its file says so in place of the message's first words."""
+    """An error in an n-best list; callers that know the file replace the start of the message."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"n-best list: {reason}")
         self.reason = reason
-        """What is wrong and what to do, without where."""
+        """The message without the file."""
 
 
 def format_number(value: float) -> bytes:
@@ -49,21 +48,21 @@ class NbestEntry:
     """One translation of one sentence."""
 
     sentence: int
-    """Number of the sentence, from 0."""
+    """From 0."""
     words: bytes
-    """The words with one blank between them."""
+    """Separated by one space."""
     scores: bytes
-    """`Label0= v v Label1= v`, with a space before every value."""
+    """`Label0= v v Label1= v`"""
     total: bytes
-    """Weighted sum of the scores, UnknownWordPenalty included, or what else the toolkit ranks its translations by."""
+    """The toolkit's ranking criterion; Moses: weighted sum of the scores, including UnknownWordPenalty."""
     extras: tuple[bytes, ...] = ()
-    """Fields after the total: segmentation, alignment. An empty alignment is a blank."""
+    """Fields after the total: segmentation, alignment. An empty alignment is a space."""
 
     def features(self) -> dict[str, list[float]]:
-        """Return the feature values (natural logs where they are probabilities) by label, in the file's order.
+        """Return the feature values (natural logs of probabilities) by label, in the file's order.
 
         Raises:
-            ValueError: a value is no finite number, has no label before it, or a label stands twice.
+            ValueError: a value is not a finite number, has no label before it, or a label occurs twice.
         """
         features: dict[str, list[float]] = {}
         label: str | None = None
@@ -80,11 +79,11 @@ class NbestEntry:
         return features
 
     def with_feature(self, label: str, values: Sequence[float]) -> NbestEntry:
-        """Return the entry with one more feature, last; the total stays what it was."""
+        """Append a feature; the total does not change."""
         return replace(self, scores=self.scores + b" " + _format_feature(label, values))
 
     def to_line(self) -> bytes:
-        """Return the line, with its end."""
+        """Return the line, including the line feed."""
         head = b"%d ||| %s ||| %s ||| %s" % (
             self.sentence,
             self.words + b" " if self.words else b"",
@@ -105,18 +104,18 @@ def _format_feature(label: str, values: Sequence[float]) -> bytes:
 
 
 _WITHOUT_SPACE = re.compile(rb"=(?=[^ =]+(?: |$))")
-"""The end of a label whose value follows at once."""
+"""The end of a label without a following space."""
 
 
 def parse_entry(line: bytes) -> NbestEntry:
-    """Parse a line without its end.
+    """Parse a line without its line feed.
 
     Raises:
-        ValueError: it is not a line of an n-best list.
+        ValueError: the line is malformed.
     """
     fields = line.split(_BAR + b" ", 3)
     if len(fields) == 3:
-        # A total alone.
+        # A list with totals only.
         fields[2:] = [TOTAL.encode() + b"= " + fields[2].strip(b" "), fields[2]]
     if len(fields) < 4:
         raise ValueError("has fewer than three fields")
@@ -124,7 +123,7 @@ def parse_entry(line: bytes) -> NbestEntry:
     total, *extras = rest.split(_BAR)
     extras = [extra.removeprefix(b" ") if extra.strip(b" ") else extra for extra in extras]
     if not re.fullmatch(rb"[0-9]{1,9}", sentence):
-        raise ValueError(f"`{quote(sentence)}` is no sentence number")
+        raise ValueError(f"`{quote(sentence)}` is not a sentence number")
     parse_number(total.strip(b" "))
     scores = _WITHOUT_SPACE.sub(b"= ", scores.strip(b" "))
     entry = NbestEntry(int(sentence), words.strip(b" "), scores, total.strip(b" "), tuple(extras))
@@ -136,7 +135,7 @@ def read_nbest(path: Path) -> Iterator[NbestEntry]:
     """Yield the entries of a list, plain or compressed.
 
     Raises:
-        UserError: a line is not one of an n-best list, or the sentences do not come in order.
+        UserError: a line is malformed, or the sentences are not in order.
     """
     last = 0
     for row, line in enumerate(read_lines(path), 1):
@@ -154,7 +153,7 @@ def read_nbest(path: Path) -> Iterator[NbestEntry]:
 
 
 def write_nbest(path: Path, entries: Iterable[NbestEntry]) -> None:
-    """Write a list, whole or not at all."""
+    """Write a list, completely or not at all."""
     with open_output(path) as stream:
         for entry in entries:
             stream.write(entry.to_line())

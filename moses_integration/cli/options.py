@@ -72,7 +72,7 @@ def finite(text: str) -> float:
 
 def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, float]:
     """Return mean and standard deviation of the dev BLEU of some seeds; say them, and where BLEU means nothing."""
-    from moses_integration.evaluation import BY_CHANCE
+    from moses_integration.evaluation import NOISE_BLEU
     from moses_integration.tuning.tunings import spread
 
     mean, deviation = spread([tuning.bleu for tuning in tunings])
@@ -84,7 +84,7 @@ def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, fl
             "smoothed BLEU at most, mean little; check that the dev text and its reference belong together and are "
             "prepared alike"
         )
-    elif mean < BY_CHANCE:
+    elif mean < NOISE_BLEU:
         reporter.say(
             "dev BLEU is no higher than chance makes it; check that the dev text and its reference belong together and "
             "are prepared alike"

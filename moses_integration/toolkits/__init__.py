@@ -1,1 +1,1 @@
-"""Two toolkits with one interface: an installed Moses, and the embedded one. Both read and write Moses' own files."""
+"""Two toolkits with one interface: an installed Moses, and the embedded one. Both use Moses' file formats."""

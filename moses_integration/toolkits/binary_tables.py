@@ -1,4 +1,4 @@
-"""Binary forms of text tables, made by programs of an installed Moses: less memory, quicker to load."""
+"""Binary tables, which take less memory and load faster, written by programs of an installed Moses."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from phrasescore.errors import UserError
 
 
 class BinaryForm(NamedTuple):
-    """How a table becomes binary."""
+    """How to convert a table."""
 
     program: str
-    """Of Moses' `bin/`."""
+    """In Moses' `bin/`."""
     options: list[str | Path]
     artefacts: list[Path]
-    """What the program must leave behind."""
+    """Files that the program must write."""
     kind: str
-    """Class of the feature that reads it."""
+    """Class of the feature that reads the binary table."""
     path: Path
-    """What moses.ini must name."""
+    """The `path=` of that feature."""
 
 
 def binary_form(binary: Binary, feature: FeatureLine, table: Path) -> BinaryForm | None:
-    """Return how to make the table of a feature binary, None if there is nothing to do.
+    """Return how to convert the table of a feature, None if it stays as it is.
 
     Raises:
-        UserError: Moses would not translate with the result.
+        UserError: Moses would not translate with the binary table.
     """
     match binary, feature.kind:
         case "compact", "PhraseDictionaryMemory":
@@ -36,14 +36,14 @@ def binary_form(binary: Binary, feature: FeatureLine, table: Path) -> BinaryForm
             options: list[str | Path] = ["-in", table, "-out", path, "-nscores", str(feature.width)]
             return BinaryForm("processPhraseTableMin", options, [path], "PhraseDictionaryCompact", path)
         case "compact", "LexicalReordering":
-            # Moses looks for the binary form beside the table that the ini names.
+            # Moses finds the binary table beside the one that the ini names.
             made = table.with_name(f"{table.name}.minlexr")
             return BinaryForm("processLexicalTableMin", ["-in", table, "-out", table], [made], feature.kind, table)
         case "probing", "PhraseDictionaryMemory":
             if feature.arguments.get("table-limit") == "0":
                 raise UserError(
-                    f"--binarise probing: ProbingPT takes the table-limit=0 of {feature.label} for no translation at "
-                    "all; give a limit, or take --binarise compact"
+                    f"--binarise probing: ProbingPT has no translations with table-limit=0, as {feature.label} "
+                    "has; give a limit, or use --binarise compact"
                 )
             path = table.with_suffix(".probing")
             options = ["--input-pt", table, "--output-dir", path, "--num-scores", str(feature.width)]

@@ -1,4 +1,4 @@
-"""Which toolkit does the work."""
+"""Choose a toolkit."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def choose_toolkit(
     """Return a toolkit.
 
     Args:
-        name: `auto` is Moses where it is installed, unless there is a scheduler.
-        processes: to share the work among.
-        binary: lets Moses decode with binary tables.
-        scheduler: of workers that share the work instead.
+        name: `auto` is Moses if it is installed and there is no scheduler.
+        processes: for the embedded toolkit, or threads of Moses; None for all cores.
+        binary: converts tables for Moses.
+        scheduler: address of a Dask scheduler, for the embedded toolkit.
 
     Raises:
-        UserError: Moses is asked for, or needed for binary tables, and not found; or it is to share its work.
+        UserError: Moses is needed but not found, or does not support an option.
     """
     if scheduler is not None:
         if name == "moses" or binary is not None:
@@ -33,5 +33,5 @@ def choose_toolkit(
     if name == "moses":
         raise UserError("--toolkit moses: Moses was not found; set MOSES_HOME to its folder, or use --toolkit embedded")
     if binary is not None:
-        raise UserError(f"--binarise {binary}: the embedded toolkit reads text tables; use Moses, or leave it out")
+        raise UserError(f"--binarise {binary}: the embedded toolkit reads text tables; use Moses, or omit the option")
     return EmbeddedToolkit(processes)

@@ -1,4 +1,4 @@
-"""The toolkit that needs nothing but Python packages."""
+"""The embedded toolkit, which needs Python packages only."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from phrasescore.text import Show, text_lines, unseen
 
 @dataclass(frozen=True)
 class Translating:
-    """The task of translating a sentence and listing its best translations."""
+    """Task: translate a sentence and list its best translations."""
 
     nbest: int
 
     @property
     def needs_arcs(self) -> bool:
-        """Whether there are lists."""
+        """Whether n-best lists are wanted."""
         return self.nbest > 0
 
     def __call__(
@@ -47,21 +47,19 @@ class Translating:
 
 
 class EmbeddedToolkit:
-    """Our own builder, decoder and MERT."""
+    """The table builder, decoder and MERT of this package."""
 
     name = "embedded"
 
     def __init__(self, processes: int | None = None, scheduler: str | None = None) -> None:
-        """Take what `start_workers` takes."""
+        """Take the options of `start_workers`."""
         self._processes, self._scheduler = processes, scheduler
 
     def __str__(self) -> str:
         return self.name
 
     def check(self, ini: MosesIni, folder: Path, *, tunes: bool) -> None:
-        """Reject factored target words, which the table of a text may have but the decoder does not write.
-
-        Whatever else the decoder does not know it rejects before it begins.
+        """Reject factored target words; the decoder itself rejects other unsupported features early.
 
         Raises:
             UnsupportedError: the phrase table has factored target words.
@@ -74,14 +72,14 @@ class EmbeddedToolkit:
             )
 
     def check_text(self, ini: MosesIni, source: Path) -> None:
-        """Reject bars, which the n-best lists could not hold."""
+        """Reject words with `|`, which n-best lists cannot represent."""
         require_words(text_lines(source), source)
 
     def check_folder(self, folder: Path) -> None:
-        """Let every name pass."""
+        """Accept any name."""
 
     def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int, show: Show = unseen) -> TableCounts:
-        """Make phrase and reordering table of an aligned corpus in a system folder."""
+        """Write the phrase table and the reordering table of a corpus to a system folder."""
         return build_tables(
             corpus.source,
             corpus.target,
@@ -94,33 +92,33 @@ class EmbeddedToolkit:
         )
 
     def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
-        """Tune the weights of a system with each seed when it is asked for."""
+        """Yield the tuned weights of each seed, lazily."""
         source, seeds = request.source, request.seeds
         sentences, references = list(text_lines(source)), read_references(request.references)
         check_dev_set(sentences, references, (source, request.references[0]))
         self.check_text(ini, source)
         shared = self._shared(request.folder)
         with Tuner(ini, sentences, references, request.settings, self._processes, self._scheduler, shared) as tuner:
-            for place, seed in enumerate(seeds):
+            for done, seed in enumerate(seeds):
 
-                def show_of_all(share: float | None, text: str, place: int = place, seed: int = seed) -> None:
-                    request.show(None if share is None else (place + share) / len(seeds), f"{text}, seed {seed}")
+                def show_of_all(share: float | None, text: str, done: int = done, seed: int = seed) -> None:
+                    request.show(None if share is None else (done + share) / len(seeds), f"{text}, seed {seed}")
 
                 def report(iteration: Iteration, seed: int = seed) -> None:
                     request.say(
                         f"seed {seed}: dev BLEU {iteration.bleu:.2f}, {iteration.candidates} candidates, "
-                        f"next weights promise {iteration.predicted:.2f} ({iteration.seconds:.0f} s)"
+                        f"predicted with the next weights {iteration.predicted:.2f} ({iteration.seconds:.0f} s)"
                     )
 
                 yield tuner.tune(seed, report, request.checkpoint, show_of_all)
 
     def _shared(self, folder: Path) -> Path | None:
-        """Return a folder that all workers see: a temporary one is for processes of this machine alone."""
+        """Return a folder that all workers share, None for a temporary one of this machine."""
         return folder if self._scheduler is not None else None
 
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
-        """Yield what translates prepared sentences; its decoders are kept from one time to the next."""
+        """Yield a function that translates the text; its decoders stay loaded between calls."""
         self.check_text(ini, source)
         sentences = [words_of(line) for line in text_lines(source)]
         with DecoderPool(
@@ -137,7 +135,7 @@ def _translate(
     nbest: NbestRequest | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Write the translations of so many sentences, and their n-best lists; return the number of unknown words."""
+    """Write translations and n-best lists; return the number of unknown words."""
     unknown = 0
     with ExitStack() as stack:
         best = stack.enter_context(open_output(output))

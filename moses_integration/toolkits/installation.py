@@ -1,4 +1,4 @@
-"""An installed Moses: where it is, and its programs run one by one, each artefact checked after its step."""
+"""Find an installed Moses, run its programs, and check the files that they write."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LINES_SHOWN = 3
 
 
 class StepFailure(UserError):
-    """A step of an installed Moses failed; its log tells more."""
+    """A program of an installed Moses failed."""
 
     def __init__(self, failure: str, log: Path) -> None:
-        super().__init__(f"{failure}; mend what {log} tells of, or use --toolkit embedded")
+        super().__init__(f"{failure}; see {log}, or use --toolkit embedded")
 
 
 @dataclass(frozen=True)
@@ -31,35 +31,27 @@ class Installation:
     home: Path
 
     def binary(self, name: str) -> Path:
-        """Return a program of `bin/`.
-
-        Raises:
-            UserError: it was not built.
-        """
+        """Return a program of `bin/`; it must be executable."""
         path = self.home / "bin" / name
         if not os.access(path, os.X_OK):
-            raise UserError(f"{path}: is not there or not executable; build it with Moses, or use --toolkit embedded")
+            raise UserError(f"{path}: is missing or not executable; build it with Moses, or use --toolkit embedded")
         return path
 
     def script(self, name: str) -> Path:
-        """Return a script of `scripts/`.
-
-        Raises:
-            UserError: it is not there.
-        """
+        """Return a script of `scripts/`; it must exist."""
         path = self.home / "scripts" / name
         if not path.exists():
-            raise UserError(f"{path}: is not there; give MOSES_HOME a folder with bin/ and scripts/")
+            raise UserError(f"{path}: does not exist; set MOSES_HOME to a folder with bin/ and scripts/")
         return path
 
 
 def find_installation() -> Installation | None:
-    """Return the Moses of MOSES_HOME or, failing that, the one whose `moses` is on the PATH.
+    """Return the Moses of MOSES_HOME or of the PATH.
 
-    A `moses` on the PATH that has no `scripts` folder beside its `bin` is some other program, or of no use here.
+    A `moses` on the PATH without a `scripts` folder beside its `bin` is another program, or useless.
 
     Raises:
-        UserError: MOSES_HOME is set and holds no Moses.
+        UserError: MOSES_HOME is set but has no Moses.
     """
     home = os.environ.get("MOSES_HOME")
     if home:
@@ -69,7 +61,7 @@ def find_installation() -> Installation | None:
     found = shutil.which("moses")
     if found is None:
         return None
-    # Some put only links on the PATH; bin/ and scripts/ are beside what the link leads to.
+    # Resolve links: bin/ and scripts/ are beside their target.
     installation = Installation(Path(found).resolve().parent.parent)
     return installation if (installation.home / "scripts").is_dir() else None
 
@@ -82,11 +74,11 @@ def run_step(
     stdin: Path | None = None,
     stdout: Path | None = None,
 ) -> None:
-    """Run a command with its messages in `log`; afterwards every artefact must be there and not empty.
+    """Run a command with its messages in `log`, and check that every artefact exists and is not empty.
 
     Raises:
-        StepFailure: the command fails or leaves an artefact out; the message names step, command, cause, log, remedy.
-        UserError: the command cannot be run at all.
+        StepFailure: the command fails, or an artefact is missing or damaged.
+        UserError: the command cannot be run.
     """
     words = [str(word) for word in command]
     code = _run(step, words, log, stdin, stdout)
@@ -97,21 +89,21 @@ def run_step(
     if code == 0:
         cause = f"left {missing[0]} missing, empty or damaged"
     lines = [line.strip() for line in log.read_text("utf-8", "replace").split("\n") if line.strip()]
-    last = " / ".join(lines[-_LINES_SHOWN:]) or "no message"
-    raise StepFailure(f"{step}: `{shlex.join(words)}` {cause} and said: {last}", log)
+    last = " / ".join(lines[-_LINES_SHOWN:]) or "(none)"
+    raise StepFailure(f"{step}: `{shlex.join(words)}` {cause}; its last messages are: {last}", log)
 
 
 def _is_whole(artefact: Path) -> bool:
     try:
         return has_content(artefact)
     except UserError:
-        # It cannot be decompressed.
+        # A corrupt compressed file.
         return False
 
 
 def _run(step: str, words: Sequence[str], log: Path, stdin: Path | None, stdout: Path | None) -> int:
     """Run a command and return its exit code, negative if a signal ended it."""
-    # mert-moses.pl and others would take the scripts of another Moses from this.
+    # SCRIPTS_ROOTDIR would make mert-moses.pl and others run the scripts of another Moses.
     environment = {name: value for name, value in os.environ.items() if name != "SCRIPTS_ROOTDIR"} | {"LC_ALL": "C"}
     with (
         log.open("wb") as messages,
@@ -119,7 +111,7 @@ def _run(step: str, words: Sequence[str], log: Path, stdin: Path | None, stdout:
         open(stdout or os.devnull, "wb") as taken,  # noqa: PTH123
     ):
         try:
-            # A process group of its own: the scripts start programs, which must end with them.
+            # A separate process group, so that programs that the scripts start end with them.
             process = subprocess.Popen(
                 words,
                 stdin=given,
@@ -138,7 +130,7 @@ def _run(step: str, words: Sequence[str], log: Path, stdin: Path | None, stdout:
 
 
 def has_content(path: Path) -> bool:
-    """Whether a file has any content, decompressed, or a folder any file."""
+    """Whether a file has content after decompression, or a folder has files."""
     if path.is_dir():
         return any(path.iterdir())
     if not path.exists():

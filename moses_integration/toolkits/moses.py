@@ -36,11 +36,11 @@ _TABLES = ("lex.e2f", "lex.f2e", PHRASE_TABLE, REORDERING_TABLE)
 _REFERENCES = "dev.references"
 _TEXT_TABLES = ("PhraseDictionaryMemory", "LexicalReordering")
 _PLAIN = {"inputtype": {"0"}, "input-factors": {"0"}, "search-algorithm": {"0", "1"}, "xml-input": {"pass-through"}}
-"""What sections may say where source phrases are words of the input as they stand there, one behind the other."""
+"""Settings under which source phrases are sequences of the input words, so that tables can be filtered."""
 _RUN_COMMANDS = ("PhraseDictionaryFuzzyMatch", "PhraseDictionaryTransliteration")
-"""Classes with which Moses runs commands of a shell that it puts together from the feature's line."""
+"""Classes with which Moses runs shell commands from the line of the feature."""
 _CHANGE_FEATURES = ("feature-add", "feature-name-overwrite", "feature-overwrite")
-"""Sections that make other features of those that [feature] has."""
+"""Sections that change the features of [feature]."""
 _DEV_BLEU = re.compile(r"^# BLEU ([0-9.]+(?:e-?[0-9]+)?) on dev", re.MULTILINE)
 
 
@@ -58,26 +58,26 @@ class MosesToolkit:
         return f"Moses in {self._moses.home}"
 
     def check(self, ini: MosesIni, folder: Path, *, tunes: bool) -> None:
-        """Refuse what Moses does not know, and names that its scripts could not read."""
+        """Reject unknown features, and names that Moses' scripts cannot handle."""
         check_folder_name(folder)
         _check_features(ini)
         for feature in ini.features() if tunes else ():
             ini.check_label(feature)
 
     def check_text(self, ini: MosesIni, source: Path) -> None:
-        """Reject words that Moses would stop at or read otherwise; of input that is not text nothing is known."""
+        """Reject words that Moses would misread, if the input is plain text."""
         if ini.values("inputtype") in ([], ["0"]) and not ini.values("factor-delimiter"):
             require_moses_words(text_lines(source), source, max(1, len(ini.values("input-factors"))))
 
     def check_folder(self, folder: Path) -> None:
-        """Refuse a folder that Moses' scripts, which hand names to a shell as they are, could not find."""
+        """Reject names that Moses' scripts cannot handle."""
         check_folder_name(folder)
 
     def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int, show: Show = unseen) -> None:
         """Run steps 4 to 7 of train-model.perl: lexical tables, extraction, phrase scores, reordering table."""
         for path in (folder, corpus.source, corpus.target):
             check_folder_name(path)
-        # Moses' own programs go on with points outside a sentence and with words they misread.
+        # Moses' programs ignore points outside a sentence, and misread some words, without an error.
         read_aligned_corpus(corpus.source, corpus.target, corpus.alignment)
         root = folder / "training"
         model = root / "model"
@@ -100,25 +100,25 @@ class MosesToolkit:
         shutil.rmtree(root)
 
     def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
-        """Run mert-moses.pl for each seed when it is asked for, on tables filtered for the dev set."""
+        """Run mert-moses.pl for each seed, lazily, on tables filtered for the dev set."""
         source, seeds, folder = request.source, request.seeds, request.folder
         self.check(ini, folder, tunes=True)
         self.check_text(ini, source)
         folder.mkdir(parents=True, exist_ok=True)
         sentences, references = list(text_lines(source)), read_references(request.references)
         check_dev_set(sentences, references, (source, request.references[0]))
-        # Moses loses a last line without an end, and its programs differ in what they decompress.
+        # Moses drops an unterminated last line, and some of its programs do not decompress.
         dev = folder / "dev.lines"
         write_lines(dev, sentences)
-        # mert-moses.pl takes all that it finds by this name, those of an earlier run, too.
+        # mert-moses.pl reads all files with this prefix, also those of an earlier run.
         for earlier in folder.glob(f"{_REFERENCES}*"):
             earlier.unlink()
         for number, lines in enumerate(zip(*references, strict=True)):
             write_lines(folder / f"{_REFERENCES}{number}", lines)
         request.show(None, "filtering tables")
         filtered = self._filter(ini, dev, folder)
-        for place, seed in enumerate(seeds):
-            request.show(place / len(seeds), f"mert-moses.pl with seed {seed}")
+        for done, seed in enumerate(seeds):
+            request.show(done / len(seeds), f"mert-moses.pl with seed {seed}")
             work = folder / f"mert.seed{seed}"
             tuning = self._mert(filtered, dev, folder / _REFERENCES, seed, request.settings, work)
             request.say(f"seed {seed}: dev BLEU {tuning.bleu:.2f}")
@@ -127,8 +127,8 @@ class MosesToolkit:
     def _mert(
         self, filtered: Path, source: Path, references: Path, seed: int, settings: TuningConfig, work: Path
     ) -> Tuning:
-        """Run mert-moses.pl; the files of references are called `references` and a number from 0."""
-        # mert-moses.pl reuses what it finds of an earlier run, even when the ini has changed.
+        """Run mert-moses.pl; `references` is the prefix of files numbered from 0."""
+        # mert-moses.pl reuses files of an earlier run, even if the ini has changed.
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         command: list[str | Path] = ["perl", self._moses.script("training/mert-moses.pl")]
@@ -136,9 +136,9 @@ class MosesToolkit:
         command += ["--working-dir", work.resolve(), "--rootdir", self._moses.home / "scripts"]
         command += ["--mertdir", self._moses.home / "bin", "--no-filter-phrase-table", "--return-best-dev"]
         command += ["--nbest", str(settings.nbest), "--maximum-iterations", str(settings.iterations)]
-        # The script glues these to what follows, hence the blank.
+        # The script appends other arguments without a space.
         command += ["--random-restarts", str(settings.restarts), "--mertmertargs", f"-r {seed} "]
-        # Long names: the flags become sections of the ini that it writes.
+        # Long option names, because the flags become sections of the written ini.
         command += ["--threads", self._threads, "--decoder-flags", f"-threads {self._threads} -verbose 0"]
         tuned = work / "moses.ini"
         run_step(f"tuning with seed {seed}", command, work / "mert-moses.log", [tuned])
@@ -151,7 +151,7 @@ class MosesToolkit:
 
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
-        """Yield what runs `moses`, always on the same tables, filtered for the input when they are first needed."""
+        """Yield a function that runs `moses`; the first call filters the tables for the input."""
         self.check(ini, folder, tunes=False)
         self.check_text(ini, source)
         yield partial(self._translate, cache(partial(self._filter, ini, source, folder)), source, folder)
@@ -166,7 +166,7 @@ class MosesToolkit:
         nbest: NbestRequest | None = None,
         progress: Progress | None = None,
     ) -> int:
-        """Run `moses` on filtered tables, see `Translate`; how far it is shows in its log only."""
+        """Run `moses` on filtered tables, without progress; see `Translate`."""
         folder.mkdir(parents=True, exist_ok=True)
         weighted, path = MosesIni.read(filtered()), folder / "weighted.ini"
         weighted.set_weights(weights)
@@ -186,7 +186,7 @@ class MosesToolkit:
         translated = _count_lines(translations)
         if translated != sentences:
             raise StepFailure(f"decoding: moses translated {translated} of {sentences} sentences", log)
-        # Moses writes a blank behind each word.
+        # Moses writes a space after each word.
         write_lines(output, (line.rstrip(b" ") for line in read_lines(translations)))
         if nbest:
             with open_output(nbest.path) as stream, lists.open("rb") as content:
@@ -194,16 +194,16 @@ class MosesToolkit:
         return sum(len(words_of(line)) for line in read_lines(unknown))
 
     def _filter(self, ini: MosesIni, source: Path, folder: Path) -> Path:
-        """Return a moses.ini whose text tables hold only what the input needs, binary if that is wanted.
+        """Return a moses.ini whose text tables have only the phrases of the input, in binary form if requested.
 
-        Moses' own script for that, filter-model-given-input.pl, leaves out source phrases of more than ten words and
-        lines whose fields or words tabs divide, which Moses reads.
+        Moses' filter-model-given-input.pl is not used, because it loses source phrases of more than ten words and lines
+        with tabs, which Moses reads.
         """
         links, filtered = folder / "links", folder / "filtered"
         for earlier in (links, filtered):
             shutil.rmtree(earlier, ignore_errors=True)
         tables = {one.label: _find_table(ini, one) for one in ini.features() if _is_to_be_filtered(ini, one)}
-        # mert-moses.pl would overlook a section with a comment behind its name.
+        # mert-moses.pl ignores a section with a comment after its name.
         result = link_files(ini, links).without_comments()
         for section in IGNORED:
             result.set_values(section, [])
@@ -214,7 +214,7 @@ class MosesToolkit:
             table = filtered / f"{Path(feature.arguments['path']).name.removesuffix('.gz')}.gz"
             filter_table(path, wanted, table, is_for_reordering=feature.kind == "LexicalReordering")
             result.set_argument(label, "path", str(table.resolve()))
-            # Without factors Moses ends with an error or a crash.
+            # Moses fails or crashes without factors.
             for key in _factors_of(feature):
                 if key not in feature.arguments:
                     result.set_argument(label, key, "0")
@@ -225,7 +225,7 @@ class MosesToolkit:
         return filtered / "moses.ini"
 
     def _binarise(self, ini: MosesIni, feature: FeatureLine, folder: Path, binary: Binary) -> None:
-        """Make the table of a feature binary, and let the ini name it. An empty one stays as it is."""
+        """Convert the table of a feature, unless it is empty, and set its path in the ini."""
         if "path" not in feature.arguments:
             return
         table = ini.path_of(feature)
@@ -239,25 +239,25 @@ class MosesToolkit:
 
 
 def _check_features(ini: MosesIni) -> None:
-    """Refuse features that Moses does not know, or that have it run other programs."""
+    """Reject features that Moses does not have, or that make it run other programs."""
     for section in _CHANGE_FEATURES:
         if ini.values(section):
             raise UserError(
-                f"{ini.location(section)}: [{section}] changes features behind [feature]; write what is meant there"
+                f"{ini.location(section)}: [{section}] changes features of [feature]; edit [feature] instead"
             )
     for feature in ini.features():
         place = f"{ini.at(feature.row)}: {feature.label}"
         if feature.kind in KINDS and not KINDS[feature.kind].is_of_moses:
             raise UserError(
-                f"{place} is a neural language model, which Moses does not know; use --toolkit embedded, or leave it "
-                "out and give it to `phrasescore-smt rescore`"
+                f"{place} is a neural language model, which Moses does not have; use --toolkit embedded, or remove it "
+                "and rescore with `phrasescore-smt rescore`"
             )
         if feature.kind in _RUN_COMMANDS:
-            raise UserError(f"{place} lets Moses run commands that its line names; leave it out, or run moses by hand")
+            raise UserError(f"{place} makes Moses run commands of its line; remove it, or run moses yourself")
 
 
 def _is_to_be_filtered(ini: MosesIni, feature: FeatureLine) -> bool:
-    """Whether a table is text that can be made smaller, and may be: of source phrases as they stand in the input."""
+    """Whether a table is text whose source phrases are sequences of the input words, and may be filtered."""
     if feature.kind not in _TEXT_TABLES or feature.arguments.get("filterable") == "false":
         return False
     if feature.kind == "LexicalReordering" and not {"f", "fe"} & {*feature.arguments.get("type", "").split("-")}:
@@ -267,26 +267,22 @@ def _is_to_be_filtered(ini: MosesIni, feature: FeatureLine) -> bool:
 
 
 def _factors_of(table: FeatureLine) -> tuple[str, ...]:
-    """Return which factors Moses must be told of; a reordering table without target phrases has none for them."""
+    """Return the arguments for factors; a reordering table without target phrases has none for the output."""
     has_target = table.kind != "LexicalReordering" or "f" not in table.arguments["type"].split("-")
     return ("input-factor", "output-factor") if has_target else ("input-factor",)
 
 
 def _find_table(ini: MosesIni, table: FeatureLine) -> Path:
-    """Return the file of a table, which is found as `table.gz` by the name `table`, too.
-
-    Raises:
-        UserError: there is none.
-    """
+    """Return the file of a table; Moses also finds `table.gz` by the name `table`."""
     named = ini.path_of(table)
     path = next((path for path in (named, Path(f"{named}.gz")) if path.is_file()), None)
     if path is None:
-        raise UserError(f"{ini.at(table.row)}: {named}: is no file; fix the path=")
+        raise UserError(f"{ini.at(table.row)}: {named}: is not a file; fix the path=")
     return path
 
 
 def _phrases_of_text(ini: MosesIni, text: Path) -> set[bytes]:
-    """Return the phrases of a text that Moses may look up, for which it has longest ones."""
+    """Return the phrases of a text up to the length that Moses looks up."""
     given = ini.values("max-phrase-length")
     longest = int(given[0]) if given and given[0].isdecimal() else SearchSettings().longest_phrase
     return {phrase for line in text_lines(text) for phrase in phrases_of(words_of(line), longest)}

@@ -1,4 +1,4 @@
-"""Names that Moses' scripts can be handed: they put them into command lines of a shell as they are."""
+"""File names that are safe for Moses' scripts, which insert them into shell command lines without quoting."""
 
 from __future__ import annotations
 
@@ -9,41 +9,37 @@ from pathlib import Path
 from moses_integration.ini import FeatureLine, MosesIni
 from phrasescore.errors import UserError
 
-# Not only what a shell would act on: filter-model-given-input.pl, for one, cuts a path at a `=`, and takes the first
-# `.gz` out of that of a reordering table.
-_ODD_IN_FOLDER = re.compile(r"[^\w./@%+:,-]|\.gz")
-_ODD_IN_NAME = re.compile(r"[^A-Za-z0-9._+-]")
+# Besides shell syntax: filter-model-given-input.pl splits paths at `=`, and removes the first `.gz` of the path of a
+# reordering table.
+_UNSAFE_IN_FOLDER = re.compile(r"[^\w./@%+:,-]|\.gz")
+_UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9._+-]")
 _APPENDED = re.compile(r"(\.[A-Za-z0-9._+-]{1,60})?")
-"""What Moses appends to a path to find a file: `.gz`, `.minphr`, `.binphr.idx`."""
+"""Suffixes that Moses appends to a path: `.gz`, `.minphr`, `.binphr.idx`."""
 _LONGEST_NAME = 60
 
 
 def check_folder_name(folder: Path) -> None:
-    """Refuse a folder that Moses' scripts could not find, or whose name a shell would act on.
-
-    Raises:
-        UserError: its path has such a character.
-    """
-    odd = _ODD_IN_FOLDER.search(str(folder.resolve()))
-    if odd:
+    """Raise a UserError for a folder that Moses' scripts would not find, or whose name has shell syntax."""
+    unsafe = _UNSAFE_IN_FOLDER.search(str(folder.resolve()))
+    if unsafe:
         raise UserError(
-            f"{folder}: Moses' scripts cannot use a folder with `{odd[0]}` in its path; give another one (--work says "
-            "where tune and decode work)"
+            f"{folder}: Moses' scripts cannot use a folder with `{unsafe[0]}` in its path; give another one (tune and "
+            "decode: --work)"
         )
 
 
 def link_files(ini: MosesIni, folder: Path) -> MosesIni:
-    """Return a copy that names links in a new folder, which may have any name in its files' stead.
+    """Return a copy of an ini whose paths are links with safe names in a new folder.
 
-    A link keeps the end of the name, by which Moses tells what a file is. A path that leads to no file stays as it is.
+    A link keeps the end of the file name, by which Moses recognises the format. Paths without a file do not change.
 
     Raises:
-        UserError: a moses.ini cannot hold a path that stays.
+        UserError: an unchanged path cannot be written to a moses.ini.
     """
     folder.mkdir()
     paths = {}
     for number, feature in enumerate(ini.features()):
-        link = folder.resolve() / f"{number}.{_ODD_IN_NAME.sub('_', _file_name(feature))[-_LONGEST_NAME:]}"
+        link = folder.resolve() / f"{number}.{_UNSAFE_IN_NAME.sub('_', _file_name(feature))[-_LONGEST_NAME:]}"
         for appended, file in _files(ini, feature):
             link.with_name(link.name + appended).symlink_to(file)
             paths[feature.label] = link
@@ -54,12 +50,12 @@ def link_files(ini: MosesIni, folder: Path) -> MosesIni:
 
 
 def _file_name(feature: FeatureLine) -> str:
-    """Return the name at the end of a feature's path; it is empty for a folder with a `/` at its end."""
+    """Return the last component of a feature's path, empty if the path ends in `/`."""
     return feature.arguments.get("path", "").rpartition("/")[2]
 
 
 def _files(ini: MosesIni, feature: FeatureLine) -> Iterator[tuple[str, Path]]:
-    """Yield what Moses may open for a feature: what is appended to its path, and the file or folder."""
+    """Yield the files and folders that Moses may open for a feature, each with the suffix after its path."""
     name = _file_name(feature)
     if name in ("", ".", ".."):
         return

@@ -1,4 +1,4 @@
-"""What a toolkit does: build tables, tune, translate."""
+"""The interface of toolkits: build tables, tune, translate."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ToolkitName = Literal["auto", "moses", "embedded"]
 Binary = Literal["compact", "probing"]
 """Binary forms of a phrase table: PhraseDictionaryCompact and ProbingPT."""
 Progress = Callable[[int, int], None]
-"""Takes how many sentences are done, and how many there are."""
+"""Takes the number of finished sentences, and of all."""
 
 
 @dataclass(frozen=True)
 class NbestRequest:
-    """An n-best list of distinct translations to write beside the best ones."""
+    """The n-best list of distinct translations to write."""
 
     path: Path
     size: int
@@ -32,27 +32,27 @@ class NbestRequest:
 
 @dataclass(frozen=True)
 class TuningRequest:
-    """What weights are tuned on, and how."""
+    """The dev set and the options of tuning."""
 
     source: Path
     """Prepared dev sentences."""
     references: Sequence[Path]
-    """Their translations, a file for each set of them."""
+    """A file for each set of references."""
     seeds: Sequence[int]
-    """Of the random starts."""
+    """Of the random restarts."""
     settings: TuningConfig
     folder: Path
-    """For what may be looked at afterwards."""
+    """For logs and intermediate files."""
     say: Say = silently
-    """Told of each decoding, or of each seed."""
+    """Receives a message for each decoding or seed."""
     show: Show = unseen
-    """Shown what runs."""
+    """Receives the progress."""
     checkpoint: TuningCheckpoint | None = None
-    """Where the steps of the tuning are kept, if the toolkit can resume after each."""
+    """For resuming, if the toolkit supports it."""
 
 
 class Translate(Protocol):
-    """Translates one text with one system, as often as wanted, each time with weights of its own."""
+    """Translates one text with one system under given weights."""
 
     def __call__(
         self,
@@ -61,11 +61,7 @@ class Translate(Protocol):
         nbest: NbestRequest | None = None,
         progress: Progress | None = None,
     ) -> int:
-        """Write the translations, a line each; return how many source words are unknown to the phrase table.
-
-        Raises:
-            UserError: the text or the system cannot be used, or a file cannot be written.
-        """
+        """Write the translations, a line each; return the number of source words unknown to the phrase table."""
         ...
 
 
@@ -75,27 +71,19 @@ class Toolkit(Protocol):
     name: str
 
     def check(self, ini: MosesIni, folder: Path, *, tunes: bool) -> None:
-        """Check, before long work, that the toolkit can translate with a system, or tune it, in a folder of this name.
-
-        Raises:
-            UserError: it cannot.
-        """
+        """Raise a UserError if the toolkit cannot translate with a system, or tune it, in a folder of this name."""
         ...
 
     def check_text(self, ini: MosesIni, source: Path) -> None:
-        """Check, before long work, that the toolkit's decoder reads prepared sentences as their words.
-
-        Raises:
-            UserError: it does not.
-        """
+        """Raise a UserError if the toolkit's decoder would misread a word of prepared text."""
         ...
 
     def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
-        """Tune the weights of a system with each seed when it is asked for."""
+        """Yield the tuned weights of each seed, lazily."""
         ...
 
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> AbstractContextManager[Translate]:
-        """Return what translates prepared sentences; the first time it reads what the tables have for them.
+        """Return a function that translates the text. It prepares the tables for the text at the first call.
 
         Args:
             ini: the system.
@@ -106,19 +94,12 @@ class Toolkit(Protocol):
 
 
 class BuildingToolkit(Toolkit, Protocol):
-    """Builds tables, too."""
+    """Also builds tables."""
 
     def check_folder(self, folder: Path) -> None:
-        """Check that the toolkit can work in a folder of this name.
-
-        Raises:
-            UserError: it cannot.
-        """
+        """Raise a UserError if the toolkit cannot work in a folder of this name."""
         ...
 
     def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int, show: Show = unseen) -> object:
-        """Make phrase and reordering table of an aligned corpus in a system folder; return a report or None.
-
-        `show` is shown how far that is, where it is known.
-        """
+        """Write the phrase table and the reordering table of a corpus to a system folder; return a report or None."""
         ...

@@ -226,7 +226,7 @@ def test_what_a_message_names_is_kept(tmp_path: Path) -> None:
 
     def fail(corpus: Corpus, folder: Path, longest: int, show: Show) -> None:
         (folder / "model.log").write_text("why")
-        raise UserError(f"the step failed; mend what {folder / 'model.log'} tells of")
+        raise UserError(f"the step failed; see {folder / 'model.log'}")
 
     texts = (MINI / "train.en", MINI / "train.fr", tmp_path / "system")
     with pytest.raises(UserError, match="the step failed"):

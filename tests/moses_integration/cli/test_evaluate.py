@@ -77,13 +77,12 @@ def test_translations_in_another_encoding_are_told_of(tmp_path: Path, capsys: py
 
 
 def test_lines_that_do_not_belong_together_are_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """BLEU is then what chance makes it; the other system is not told of."""
+    """Only the unrelated system gets a warning."""
     reference, reversed_ = MINI / "dev.fr", tmp_path / "reversed"
     lines = reference.read_text().splitlines()
     reversed_.write_text("".join(f"{' '.join(reversed(line.split()))}\n" for line in lines))
     assert main(["evaluate", str(reversed_), str(reference), "--reference", str(reference), "--tokenise", "none"]) == 0
     told = capsys.readouterr().err
     assert told.splitlines() == [
-        f"{reversed_}: has a BLEU no higher than chance makes it; check that its lines and those of {reference} "
-        "belong together"
+        f"{reversed_}: has the BLEU of unrelated text; check that its lines correspond to those of {reference}"
     ]

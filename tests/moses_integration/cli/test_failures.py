@@ -350,7 +350,7 @@ def test_moses_that_is_not_there(folder: Path) -> None:
     sentence = sentence_of(done.returncode, done.stderr)
     assert "--toolkit moses: Moses was not found; set MOSES_HOME to its folder" in sentence
     done = run("decode", INI, *texts, more={"MOSES_HOME": str(folder)})
-    assert f"{folder}/bin/moses: is not there or not executable" in sentence_of(done.returncode, done.stderr)
+    assert f"{folder}/bin/moses: is missing or not executable" in sentence_of(done.returncode, done.stderr)
 
 
 def test_a_folder_that_moses_cannot_use_is_refused_at_once(folder: Path) -> None:
@@ -373,8 +373,8 @@ def test_a_failed_step_of_moses_keeps_its_log(folder: Path) -> None:
     done = run("decode", INI, "--prepared", "--source", folder / "two", more=home)
     sentence = sentence_of(done.returncode, done.stderr)
     assert "decoding: `" in sentence
-    assert "and said: no such luck" in sentence
-    log = Path(sentence.rsplit("mend what ")[1].split(" tells of, or use --toolkit embedded")[0])
+    assert "its last messages are: no such luck" in sentence
+    log = Path(sentence.rsplit("; see ")[1].split(", or use --toolkit embedded")[0])
     assert "no such luck" in log.read_text()
     run("decode", INI, "--prepared", "--source", folder / "nowhere", more=home)
     assert len(list((folder / "tmp").iterdir())) == 1

@@ -117,5 +117,5 @@ def test_derivations_that_do_not_exist(segments: list[Segment], message: str, tm
     "segmentation", [b"0=0 1=1 2=2", b"0=0-1 1=2", b"1=1 0=0", b"0=1 1=2", b"0=0 1=1-3", b"0=0 1=3"]
 )
 def test_a_segmentation_of_other_words(segmentation: bytes) -> None:
-    with pytest.raises(UserError, match="sentence 3 has the segmentation of other words than it has"):
+    with pytest.raises(UserError, match="sentence 3 has a segmentation that does not fit its words"):
         segments_of(parse_entry(b"3 ||| A B C D E ||| D= 0 ||| -1 ||| " + segmentation))

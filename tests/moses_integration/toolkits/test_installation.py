@@ -36,14 +36,15 @@ def test_a_program_that_fails(tmp_path: Path) -> None:
     with pytest.raises(StepFailure) as caught:
         run_step("tables", [fails, "--with", "a b"], tmp_path / "log")
     assert str(caught.value) == (
-        f"tables: `{fails} --with 'a b'` ended with exit code 3 and said: problem 2 / problem 3 / problem 4; "
-        f"mend what {tmp_path}/log tells of, or use --toolkit embedded"
+        f"tables: `{fails} --with 'a b'` ended with exit code 3; its last messages are: "
+        "problem 2 / problem 3 / problem 4; "
+        f"see {tmp_path}/log, or use --toolkit embedded"
     )
 
 
 def test_a_program_that_is_killed_and_says_nothing(tmp_path: Path) -> None:
     dies = program(tmp_path / "dies", "kill -9 $$")
-    with pytest.raises(StepFailure, match=r"tables: .* was ended by signal 9 and said: no message; mend what"):
+    with pytest.raises(StepFailure, match=r"tables: .* was ended by signal 9; its last messages are: \(none\); see"):
         run_step("tables", [dies], tmp_path / "log")
 
 
@@ -61,7 +62,8 @@ def test_an_artefact_that_is_missing_or_empty(tmp_path: Path, left: str) -> None
             artefact.mkdir()
     done = program(tmp_path / "done", "echo done")
     with pytest.raises(
-        StepFailure, match=rf"tables: `{done}` left {artefact} missing, empty or damaged and said: done; mend"
+        StepFailure,
+        match=rf"tables: `{done}` left {artefact} missing, empty or damaged; its last messages are: done",
     ):
         run_step("tables", [done], tmp_path / "log", [tmp_path / "done", artefact])
 
@@ -70,7 +72,7 @@ def test_a_failure_is_told_whatever_it_left(tmp_path: Path) -> None:
     artefact = tmp_path / "table.gz"
     artefact.write_bytes(gzip.compress(b"a ||| b")[:12])
     dies = program(tmp_path / "dies", "echo out of memory; exit 3")
-    with pytest.raises(StepFailure, match="ended with exit code 3 and said: out of memory"):
+    with pytest.raises(StepFailure, match="ended with exit code 3; its last messages are: out of memory"):
         run_step("tables", [dies], tmp_path / "log", [artefact])
 
 
@@ -134,7 +136,7 @@ def test_a_moses_home_without_moses(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     if kind == "not executable":
         program(home / "bin/moses", "").chmod(0o644)
     monkeypatch.setenv("MOSES_HOME", str(home))
-    with pytest.raises(UserError, match="moses/bin/moses: is not there or not executable; build it with Moses, or use"):
+    with pytest.raises(UserError, match="moses/bin/moses: is missing or not executable; build it with Moses, or use"):
         find_installation()
 
 
@@ -158,7 +160,7 @@ def test_no_moses_and_another_program_of_that_name(
 def test_programs_and_scripts_that_are_missing(tmp_path: Path) -> None:
     moses = Installation(fake_moses(tmp_path / "moses"))
     assert moses.binary("moses") == tmp_path / "moses/bin/moses"
-    with pytest.raises(UserError, match="bin/mert: is not there or not executable"):
+    with pytest.raises(UserError, match="bin/mert: is missing or not executable"):
         moses.binary("mert")
-    with pytest.raises(UserError, match=r"scripts/training/mert-moses\.pl: is not there; give MOSES_HOME a folder"):
+    with pytest.raises(UserError, match=r"scripts/training/mert-moses\.pl: does not exist; set MOSES_HOME to a folder"):
         moses.script("training/mert-moses.pl")

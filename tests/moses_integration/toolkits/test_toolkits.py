@@ -50,7 +50,7 @@ def test_moses_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(UserError, match="--toolkit moses: Moses was not found; set MOSES_HOME"):
         choose_toolkit("moses")
     monkeypatch.setenv("MOSES_HOME", str(tmp_path / "typo"))
-    with pytest.raises(UserError, match="typo/bin/moses: is not there"):
+    with pytest.raises(UserError, match="typo/bin/moses: is missing"):
         choose_toolkit("auto")
     assert choose_toolkit("embedded").name == "embedded"
 
@@ -120,7 +120,7 @@ def test_as_many_translations_as_sentences(pretended: MosesToolkit, tmp_path: Pa
     (tmp_path / "in").write_text("a\nb\n")
     assert decode(pretended, MosesIni.read(MINI / "moses.ini"), tmp_path / "in", tmp_path) == b"     1\ta\n     2\tb\n"
     program(tmp_path / "moses/bin/moses", "head -n 1")
-    with pytest.raises(StepFailure, match=r"decoding: moses translated 1 of 2 sentences; mend what .*moses\.log"):
+    with pytest.raises(StepFailure, match=r"decoding: moses translated 1 of 2 sentences; see .*moses\.log"):
         decode(pretended, MosesIni.read(MINI / "moses.ini"), tmp_path / "in", tmp_path)
     (tmp_path / "in").write_text("")
     assert decode(pretended, MosesIni.read(MINI / "moses.ini"), tmp_path / "in", tmp_path) == b""
@@ -172,7 +172,7 @@ def test_references_of_an_earlier_run_are_not_tuned_on(pretended: MosesToolkit, 
     """`mert-moses.pl`, which is not there, would take all that it finds."""
     ini, work = MosesIni.read(MINI / "moses.ini"), tmp_path / "work"
     for count in (2, 1):
-        with pytest.raises(UserError, match=r"mert-moses\.pl: is not there"):
+        with pytest.raises(UserError, match=r"mert-moses\.pl: does not exist"):
             list(pretended.tune(ini, request(MINI / "dev.en", [MINI / "dev.fr"] * count, work)))
         assert len(list(work.glob("dev.references*"))) == count
 
@@ -300,16 +300,16 @@ def test_files_that_moses_finds_by_a_shorter_name(pretended: MosesToolkit, tmp_p
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("path=phrase", "path=gone/phrase", "line 21: .*/gone/phrase-table.gz: is no file; fix the path="),
+        ("path=phrase", "path=gone/phrase", "line 21: .*/gone/phrase-table.gz: is not a file; fix the path="),
         (
             "[weight]",
             "PhraseDictionaryTransliteration script-dir=;touch${IFS}owned;\n[weight]",
-            "line 27: PhraseDictionaryTransliteration0 lets Moses run commands that its line names; leave it out",
+            "line 27: PhraseDictionaryTransliteration0 makes Moses run commands of its line; remove it",
         ),
         (
             "[weight]",
             "[feature-overwrite]\nLM0 name=';touch${IFS}owned;'\n[weight]",
-            r"line 28: \[feature-overwrite\] changes features behind \[feature\]; write what is meant there",
+            r"line 28: \[feature-overwrite\] changes features of \[feature\]; edit \[feature\]",
         ),
     ],
     ids=["path", "class", "section"],
@@ -393,9 +393,9 @@ def test_a_failing_script_says_why(moses_home: Path, tmp_path: Path, small_dev: 
     with pytest.raises(StepFailure) as caught:
         decode(toolkit, ini, small_dev[0], tmp_path / "work")
     assert "decoding: `" in str(caught.value)
-    assert "` ended with exit code 1 and said: " in str(caught.value)
+    assert "` ended with exit code 1; its last messages are: " in str(caught.value)
     assert "Size of scoreVector != number (4!=5) of score components on line" in str(caught.value)
-    assert f"mend what {tmp_path}/work/moses.log tells of" in str(caught.value)
+    assert f"see {tmp_path}/work/moses.log" in str(caught.value)
     assert not (tmp_path / "work/out").exists()
     with pytest.raises(StepFailure) as caught:
         list(toolkit.tune(ini, request(small_dev[0], [small_dev[1]], tmp_path / "tuning")))
