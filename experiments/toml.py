@@ -7,17 +7,20 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from moses_integration.cli import make_parser as make_toolkit_parser
 from phrasescore.cli import make_parser, train
 from phrasescore.cli.lm import train as lm_train
 from phrasescore.cli.options import given_options
+from phrasescore.configuration import flags_of, options_of
 from phrasescore.documents import parse_toml, read_toml
 from phrasescore.errors import UserError
 from phrasescore.plugins import load_plugins
 from phrasescore.search.search_config import SearchConfig
-from phrasescore.training.settings import Settings
+from phrasescore.training.layers import Sections
+from phrasescore.training.settings import LearnsFrom, Settings
 
 T = TypeVar("T")
 
@@ -38,17 +41,24 @@ def read_values(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
     return values
 
 
-def command_options(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return settings as options of a command: `{hidden = 3, summary = false}` is `--hidden 3 --no-summary`."""
+def command_options(values: Mapping[str, Any], sections: Sections = MappingProxyType({})) -> tuple[str, ...]:
+    """Return settings as options of a command: `{seed = 3, clip = 0.5}` is `--seed 3 --set training.clip=0.5`.
+
+    Args:
+        values: the settings, of which a name may have hyphens.
+        sections: of the command, with settings that have no flag.
+    """
     words: list[str] = []
     for key, value in values.items():
-        name = key.replace("_", "-")
-        words += [f"--{name}" if value else f"--no-{name}"] if isinstance(value, bool) else [f"--{name}", str(value)]
+        name, option = key.replace("-", "_"), "--" + key.replace("_", "-")
+        homes = [title for title, kind in sections.items() if name in options_of(kind).keys() - flags_of(kind).keys()]
+        if homes:
+            words += ["--set", f"{homes[0]}.{name}={str(value).lower() if isinstance(value, bool) else value}"]
+        elif isinstance(value, bool):
+            words.append(option if value else option.replace("--", "--no-", 1))
+        else:
+            words += [option, str(value)]
     return tuple(words)
-
-
-LearnsFrom = Literal["table", "sentences", "aligned"]
-"""A phrase table, parallel text, or phrase pairs in word-aligned text."""
 
 
 def network_settings(options: Sequence[str], place: str, *, learns_from: LearnsFrom = "table") -> Settings:

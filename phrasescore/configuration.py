@@ -1,13 +1,14 @@
 """Typed configuration: frozen dataclasses filled from presets, a TOML file and the command line.
 
-A dataclass field is the one place where an option's name, type, default and help text stand; the command line
-and the checks of a TOML file are made from it.
+A dataclass field is the only definition of an option: name, type, default, range, help. The command line, the keyword
+arguments of Python and the keys of TOML files are made from it. `option` declares a field that has a flag of its own,
+`setting` one that only TOML, `--set` and Python give.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field, field, fields
 from pathlib import Path
 from types import UnionType
@@ -25,7 +26,7 @@ from typing import (
 )
 
 from phrasescore import documents
-from phrasescore.errors import OptionError, UserError
+from phrasescore.errors import UsageError, UserError
 
 T = TypeVar("T")
 
@@ -34,6 +35,10 @@ _TYPE_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "t
 
 LARGEST = 2**31 - 1
 """The largest whole number that an option takes unless it says otherwise: libraries in C take no more of some."""
+
+
+AUTO = "auto"
+"""The value of an option that is to follow from the data."""
 
 
 class Section(Protocol):
@@ -50,6 +55,7 @@ def option(
     maximum: float | None = None,
     metavar: str | None = None,
     is_switch: bool = False,
+    auto: bool = False,
 ) -> T:
     """Declare a dataclass field as an option.
 
@@ -60,9 +66,25 @@ def option(
         maximum: the greatest value.
         metavar: what help calls its value; None for a name that follows from the type.
         is_switch: whether the command line has no `--no-` form; for booleans that no preset sets.
+        auto: whether it may also be `auto`.
     """
     facts = {"help": text, "minimum": minimum, "maximum": maximum, "metavar": metavar, "is_switch": is_switch}
-    return field(default=default, metadata=facts)
+    return field(default=default, metadata={**facts, "auto": auto, "flag": True})
+
+
+def setting(default: T, text: str, *, minimum: float | None = None, maximum: float | None = None) -> T:
+    """Declare a dataclass field that a user can set, but not by a flag of its own."""
+    return field(default=default, metadata={"help": text, "minimum": minimum, "maximum": maximum, "flag": False})
+
+
+def options_of(section: type[Section]) -> dict[str, Field[Any]]:
+    """Return the fields of a section that a user can set, by name."""
+    return {item.name: item for item in fields(section) if "help" in item.metadata}
+
+
+def flags_of(section: type[Section]) -> dict[str, Field[Any]]:
+    """Return the fields of a section that have a flag on the command line."""
+    return {name: item for name, item in options_of(section).items() if item.metadata["flag"]}
 
 
 def option_types(section: type[Section]) -> dict[str, Any]:
@@ -154,15 +176,15 @@ def _checked_list(key: str, value: Any, wanted: type, place: str) -> tuple[Any, 
     return tuple(map(wanted, values))
 
 
-def refuse_given(given: Collection[str], names: Sequence[str], reason: str) -> None:
-    """Refuse options that are given, by whatever layer, and would change nothing.
+def refuse_given(given: Mapping[str, str], names: Sequence[str], reason: str) -> None:
+    """Reject options that are given and would change nothing; `given` has the name of each as the user wrote it.
 
     Raises:
-        OptionError: one is given.
+        UsageError: one is given.
     """
     for name in names:
         if name in given:
-            raise OptionError(f"{{}}: changes nothing {reason}; leave it out", name)
+            raise UsageError(f"{given[name]}: changes nothing {reason}; leave it out")
 
 
 def unknown_key(key: str, known: Iterable[str], place: str) -> str:

@@ -14,14 +14,12 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.configuration import Section, check_values, nearest, option
+from phrasescore.configuration import Section, check_values, nearest, option, options_of
 from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.documents import read_json, read_json_lines
 from phrasescore.errors import OptionError, UserError
 from phrasescore.files import require_writable
 from phrasescore.model_files import CONFIG, METRICS, files_of_models
-from phrasescore.nn.architecture import ModelConfig
-from phrasescore.pairs import DataConfig
 from phrasescore.scoring.annotate import Counts
 from phrasescore.scoring.annotate import annotate as annotate_table
 from phrasescore.scoring.annotate_config import AnnotateConfig
@@ -35,15 +33,14 @@ from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translation, Translator
 from phrasescore.table.check import TableReport, check_table
 from phrasescore.text import Say, chunks, silently
-from phrasescore.training.layers import left_to_size, merge_layers, names_given
+from phrasescore.training.layers import Layer
 from phrasescore.training.loop import Evaluation, Watcher
-from phrasescore.training.presets import DEFAULT_PRESET, PRESETS
 from phrasescore.training.run import prepare
-from phrasescore.training.settings import Settings
+from phrasescore.training.settings import DEFAULT_PRESETS, SECTIONS, Settings
 from phrasescore.training.start import Start
-from phrasescore.training.training_config import TrainingConfig
 
-_SECTIONS: dict[str, type[Section]] = {"model": ModelConfig, "data": DataConfig, "training": TrainingConfig}
+_SECTIONS = {name: section for name, section in SECTIONS.items() if name != "sentences"}
+"""The settings of training on a phrase table."""
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, WordCounts], None]
@@ -88,7 +85,7 @@ def train(
     folder: str | Path,
     *,
     validation: str | Path | None = None,
-    preset: str = DEFAULT_PRESET,
+    preset: str = DEFAULT_PRESETS["table"],
     device: str = "auto",
     precision: Precision = "auto",
     restart: bool = False,
@@ -110,24 +107,15 @@ def train(
         restart: start over even if the folder holds a run.
         on_evaluation: told of each evaluation.
         say: told what is odd about the input.
-        options: settings other than the preset's, by the names of the command's options with underscores, such as
-            `hidden=128`, `max_minutes=5`.
+        options: settings other than the preset's, by their names in TOML, such as `hidden=128`, `attention="concat"`;
+            `phrasescore train --help-all` lists them.
 
     Raises:
         TypeError: there is no such option.
         UserError: a value is wrong, the table is faulty, or the folder holds something else or another run.
     """
-    if preset not in PRESETS:
-        raise UserError(f"train(): preset is {preset!r}; give one of {', '.join(PRESETS)}")
-    given = [("train()", _by_section(options))]
-    values = merge_layers(_SECTIONS, [("preset", _without_sentences(PRESETS[preset])), *given])
-    settings = Settings(
-        ModelConfig(**values["model"]),
-        DataConfig(**values["data"]),
-        TrainingConfig(**values["training"]),
-        by_size=left_to_size(preset, values),
-        given=names_given(given),
-    )
+    given = Layer("train()", _by_section(options), {name: name for name in options})
+    settings = Settings.of("table", preset, [given])
     settle_memory()
     trainer, _ = prepare(
         table,
@@ -399,19 +387,14 @@ def _by_section(options: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """
     _require_options("train()", options, tuple(_SECTIONS.values()))
     return {
-        name: {item.name: options[item.name] for item in fields(section) if item.name in options}
-        for name, section in _SECTIONS.items()
+        title: {name: options[name] for name in options_of(section) if name in options}
+        for title, section in _SECTIONS.items()
     }
 
 
 def _require_options(function: str, options: dict[str, Any], sections: tuple[type[Section], ...]) -> None:
-    known = [item.name for section in sections for item in fields(section)]
+    known = [name for section in sections for name in options_of(section)]
     for name in options:
         if name not in known:
             near = nearest(name, known)
             raise TypeError(f"{function} has no option `{name}`" + (f"; did you mean `{near}`?" if near else ""))
-
-
-def _without_sentences(preset: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return a preset without what is of parallel text alone."""
-    return {name: values for name, values in preset.items() if name in _SECTIONS}

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Literal, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.configuration import option
+from phrasescore.configuration import option, setting
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, full_disk_told
 from phrasescore.phrases import Ids, Phrases, offsets_of
@@ -42,17 +42,18 @@ _HASHED_AT_ONCE = 1 << 16
 class DataConfig:
     """How a phrase table becomes training data."""
 
-    source_vocabulary: int = option(15_000, "size of the source vocabulary, its most frequent words", minimum=1)
-    target_vocabulary: int = option(15_000, "size of the target vocabulary, its most frequent words", minimum=1)
-    source_corpus: Path | None = option(None, "count source words in this tokenised text, not in the table")
-    target_corpus: Path | None = option(None, "count target words in this tokenised text, not in the table")
+    vocabulary: int = option(15_000, "size of each vocabulary, the most frequent words of its side", minimum=1)
+    source_vocabulary: int | None = setting(None, "size of the source vocabulary, if it differs", minimum=1)
+    target_vocabulary: int | None = setting(None, "size of the target vocabulary, if it differs", minimum=1)
+    source_corpus: Path | None = setting(None, "count source words in this tokenised text, not in the table")
+    target_corpus: Path | None = setting(None, "count target words in this tokenised text, not in the table")
     direction: Direction = option("target-given-source", "which side is predicted from which")
-    weight_by_count: bool = option(False, "weight each pair by its joint count, instead of all distinct pairs equally")
+    weight_by_count: bool = setting(False, "weight each pair by its joint count, instead of all distinct pairs equally")
     factor: str = option("0", "factors of a factored table that form the words of the network, as in 0 or 0,1")
-    held_out: float = option(
+    held_out: float = setting(
         0.01, "share of the pairs excluded from training and used to measure the loss", minimum=0, maximum=1
     )
-    held_out_limit: int = option(
+    held_out_limit: int = setting(
         10_000, "maximum number of held-out pairs (in context, sentences), and of pairs measured", minimum=0
     )
 
@@ -61,6 +62,11 @@ class DataConfig:
             Factors.parse(self.factor)
         except ValueError as error:
             raise UsageError(f"--factor: {error}") from None
+
+    @property
+    def vocabularies(self) -> tuple[int, int]:
+        """The sizes of the source and the target vocabulary."""
+        return self.source_vocabulary or self.vocabulary, self.target_vocabulary or self.vocabulary
 
     @property
     def factors(self) -> Factors:
@@ -255,7 +261,7 @@ def _read_sides(
         lines += chunk.lines_read
         show(chunk.share_read, counted(lines, "line"))
     if config.weight_by_count and not has_counts:
-        raise UserError(f"{display_name(table)}: has lines without joint counts; leave --weight-by-count out")
+        raise UserError(f"{display_name(table)}: has lines without joint counts; leave `weight_by_count` out")
     if not lines:
         raise UserError(f"{display_name(table)}: contains no phrase pairs; give a phrase table of at least one line")
     if config.factors != SURFACE and max(reader.shape.factors) < 2:
@@ -269,7 +275,7 @@ def _read_sides(
         weight = np.concatenate(joint_counts)
         distinct = _first_of_each(pair_hashes, weight)
         if not weight.any():
-            raise UserError(f"{display_name(table)}: all its joint counts are 0; leave --weight-by-count out")
+            raise UserError(f"{display_name(table)}: all its joint counts are 0; leave `weight_by_count` out")
         weight = weight / weight[distinct].mean()
     else:
         distinct = _first_of_each(pair_hashes)
@@ -293,7 +299,7 @@ def choose_vocabularies(
 ) -> tuple[Vocabulary, Vocabulary]:
     """Return the vocabularies of the network's input and output: the most frequent words of the data or texts."""
     corpora = orient((config.source_corpus, config.target_corpus), config.direction)
-    sizes = orient((config.source_vocabulary, config.target_vocabulary), config.direction)
+    sizes = orient(config.vocabularies, config.direction)
     source, target = (
         Vocabulary.most_frequent(count_words(corpus, say) if corpus else side.word_counts(), size, min_count)
         for side, corpus, size in zip(sides, corpora, sizes, strict=True)

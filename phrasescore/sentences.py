@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from phrasescore.configuration import option
+from phrasescore.configuration import setting
 from phrasescore.errors import UsageError, UserError
 from phrasescore.extraction.points import parse_points
 from phrasescore.files import display_name, open_input
@@ -42,7 +42,6 @@ from phrasescore.text import (
     unseen,
     utf8_lines_of,
 )
-from phrasescore.tokenisation import tokenise_lines
 from phrasescore.vocabulary import Vocabulary
 from phrasescore.words import join_words
 
@@ -55,20 +54,16 @@ _LINES_AT_ONCE = 10_000
 class SentenceConfig:
     """How parallel text becomes training data, and which measures validation uses."""
 
-    min_count: int = option(1, "minimum count of a word of the vocabulary", minimum=1)
-    max_words: int | None = option(
+    min_count: int = setting(1, "minimum count of a word of the vocabulary", minimum=1)
+    max_words: int | None = setting(
         None,
         "exclude pairs with more words on either side from training and held-out data, but not from validation text",
         minimum=1,
     )
-    tokenise_source: str | None = option(
-        None, "tokenise the source text by the sacremoses rules of this language (English rules if it has none)"
-    )
-    tokenise_target: str | None = option(None, "tokenise the target text likewise")
-    bleu_sentences: int = option(
+    bleu_sentences: int = setting(
         0, "validation sentences whose greedy translations give BLEU at each evaluation", minimum=0
     )
-    measured_loss: MeasuredLoss = option(
+    measured_loss: MeasuredLoss = setting(
         "teacher-forced", "the validation loss by which the best checkpoint is selected"
     )
 
@@ -78,9 +73,9 @@ class SentenceConfig:
         Raises:
             UsageError: an option has no effect in context.
         """
-        for name in ("tokenise_source", "tokenise_target", "bleu_sentences", "measured_loss"):
+        for name in ("bleu_sentences", "measured_loss"):
             if getattr(self, name) != getattr(SentenceConfig, name):
-                raise UsageError(f"--{name.replace('_', '-')}: is for training on whole sentences; leave it out")
+                raise UsageError(f"`{name}` is for training on whole sentences; leave it out")
 
 
 @dataclass(frozen=True)
@@ -120,10 +115,10 @@ def read_sentences(
     Training text also loses its longest pairs (`max_words`); validation text keeps them and must be UTF-8.
 
     Args:
-        text: the files, tokenised unless the configuration gives a tokeniser.
+        text: the files, tokenised.
         folder: an existing folder for the anonymous files of ids.
         data: vocabulary sizes, direction.
-        config: minimum count, maximum length, tokenisation.
+        config: minimum count, maximum length.
         vocabularies: the vocabularies of the network, for validation text; None for training text.
         show: progress callback.
         say: called for unusual lines.
@@ -134,7 +129,7 @@ def read_sentences(
     with open_sides(folder) as (source_side, target_side), closing(PhraseFile(folder)) as point_file:
         sides = orient((source_side, target_side), data.direction)
         reader = partial(lines_of if vocabularies is None else utf8_lines_of, say=say)
-        for chunk, share_read in _chunks(text, config, reader, say):
+        for chunk, share_read in _chunks(text, reader, say):
             lines += len(chunk)
             usable = [line for line in chunk if _is_usable(line, longest)]
             kept += len(usable)
@@ -151,7 +146,7 @@ def read_sentences(
                 point_file.append(points)
             show(share_read, counted(lines, "line"))
         if not kept:
-            raise UserError(f"{text}: contain no usable sentence pairs; give longer texts or a larger --max-words")
+            raise UserError(f"{text}: contain no usable sentence pairs; give longer texts or a larger `max_words`")
         vocabularies = vocabularies or choose_vocabularies(sides, data, config.min_count, say)
         source, target, words = finish_sides(sides, vocabularies, digest)
         alignment = None if text.alignment is None else point_file.phrases()
@@ -160,11 +155,9 @@ def read_sentences(
     return PairData(pairs, np.arange(kept), *vocabularies, digest.hexdigest(), summary)
 
 
-def first_sentences(
-    text: ParallelText, number: int, data: DataConfig, config: SentenceConfig
-) -> tuple[list[bytes], list[bytes]]:
+def first_sentences(text: ParallelText, number: int, data: DataConfig) -> tuple[list[bytes], list[bytes]]:
     """Return the first non-empty pairs of a validation text, as the network's input and output."""
-    lines = (line for chunk, _ in _chunks(text, config, utf8_lines_of) for line in chunk)
+    lines = (line for chunk, _ in _chunks(text, utf8_lines_of) for line in chunk)
     first = list(islice((line for line in lines if _is_usable(line, None)), number))
     return orient(([line.source for line in first], [line.target for line in first]), data.direction)
 
@@ -192,9 +185,7 @@ def _points_of(line: _Line, path: Path) -> list[int]:
     return [word for point in points for word in point]
 
 
-def _chunks(
-    text: ParallelText, config: SentenceConfig, reader: LineReader, say: Say = silently
-) -> Iterator[tuple[list[_Line], float | None]]:
+def _chunks(text: ParallelText, reader: LineReader, say: Say = silently) -> Iterator[tuple[list[_Line], float | None]]:
     """Yield chunks of lines with the share of the source read so far; `say` reports lines with one empty side."""
     share_read: float | None = None
 
@@ -214,9 +205,6 @@ def _chunks(
     for lines in chunks(rows, _LINES_AT_ONCE, lambda lines: sum(map(len, lines))):
         source, target, *others = zip(*lines, strict=True)
         points = others[0] if others else repeat(b"")
-        sides = [
-            [join_words(line) for line in (side if language is None else tokenise_lines(side, language))]
-            for side, language in ((source, config.tokenise_source), (target, config.tokenise_target))
-        ]
+        sides = [[join_words(line) for line in side] for side in (source, target)]
         # `numbers` is the last argument of `map`, so that it advances only if there is a line.
         yield list(map(_Line, *sides, points, numbers)), share_read

@@ -7,7 +7,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 # Elsewhere, so that the packages of the working tree are not found.
 cd "$folder"
-"$programs/phrasescore" train "$mini/phrase-table.gz" -o rnn --hidden 16 --embedding 8 --max-updates 20 --quiet
+"$programs/phrasescore" train "$mini/phrase-table.gz" -o rnn --hidden 16 --set model.embedding=8 --max-updates 20 --quiet
 "$programs/phrasescore" annotate "$mini/phrase-table.gz" -m rnn -o table.gz --quiet
 "$programs/phrasescore" check table.gz --num-features 5 > checked
 "$programs/phrasescore-smt" add-column "$mini/moses.tuned.ini" --table table.gz -o moses.ini

@@ -1,39 +1,39 @@
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from phrasescore.configuration import Section, check_values, read_toml
-from phrasescore.errors import UserError
+from phrasescore.cli import make_parser
+from phrasescore.configuration import check_values, flags_of, options_of, read_toml
+from phrasescore.errors import UsageError, UserError, flag
+from phrasescore.lm import settings as lm_settings
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
-from phrasescore.sentences import SentenceConfig
-from phrasescore.training.presets import PRESETS
+from phrasescore.training.layers import Layer, merge_layers, parse_change, read_presets
+from phrasescore.training.settings import PRESETS, SECTIONS, Settings
 from phrasescore.training.training_config import TrainingConfig
 
-SECTIONS: dict[str, type[Section]] = {
-    "model": ModelConfig,
-    "data": DataConfig,
-    "sentences": SentenceConfig,
-    "training": TrainingConfig,
-}
 
-
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", read_presets(PRESETS))
 def test_presets_are_valid(preset: str) -> None:
-    for name, values in PRESETS[preset].items():
-        assert check_values(SECTIONS[name], values, preset) == values
+    settings = Settings.of("aligned", preset, [])
+    settings.check()
+    assert not settings.given
+
+
+@pytest.mark.parametrize("preset", read_presets(lm_settings.PRESETS))
+def test_presets_of_language_models_are_valid(preset: str) -> None:
+    assert not lm_settings.LmSettings.of(preset, []).given
 
 
 def test_the_paper_s_sizes() -> None:
-    model = ModelConfig(**PRESETS["cho2014"]["model"])
+    model = Settings.of("table", "cho2014", []).model
     assert (model.hidden, model.embedding, model.maxout, model.output_rank) == (1000, 100, 500, 100)
     assert model.summary
-    training = TrainingConfig(**PRESETS["cho2014"]["training"])
+    training = Settings.of("table", "cho2014", []).training
     assert (training.optimiser, training.batch_size, training.learning_rate) == ("adadelta", 64, 1.0)
-    assert DataConfig().source_vocabulary == DataConfig().target_vocabulary == 15_000
+    assert DataConfig().vocabularies == (15_000, 15_000)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,83 @@ def test_wrong_files_are_refused(tmp_path: Path, text: str, message: str) -> Non
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ("model.attention=concat", ("model", "attention", "concat")),
+        ("model.attention = 'concat'", ("model", "attention", "concat")),
+        ("model.summary=false", ("model", "summary", False)),
+        ("training.clip=2", ("training", "clip", 2.0)),
+        ("training.max_updates=auto", ("training", "max_updates", "auto")),
+        ("data.factor=0", ("data", "factor", "0")),
+        ("data.source_corpus=a=b c.txt", ("data", "source_corpus", Path("a=b c.txt"))),
+    ],
+)
+def test_a_change_is_a_section_a_key_and_a_value(change: str, found: tuple[str, str, object]) -> None:
+    assert parse_change(change, SECTIONS) == found
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("modle.attention=dot", "--set modle.attention=dot: unknown key `modle`; did you mean `model`?"),
+        ("model.atention=dot", "--set model.atention=dot: unknown key `atention`; did you mean `attention`?"),
+        ("attention=dot", "--set attention=dot: names no section; did you mean `model.attention`?"),
+        ("clip", "--set clip: names no section; did you mean `training.clip`?"),
+        ("nothing=1", "names no section; give SECTION.KEY=VALUE, as in training.epochs=3"),
+        ("training.clip", "has no value; give SECTION.KEY=VALUE"),
+        ("training.clip=", "has no value"),
+        ("training.clip=much", "clip is 'much'; give a number"),
+        ("training.clip=auto", "clip is 'auto'; give a number"),
+        ("training.clip=-1", "clip is -1.0; give at least 0"),
+        ("training.clip=1\nseed=2", "give a number"),
+        ("model.summary=0", "summary is 0; give true or false"),
+        ("model.readout=stat", "readout is 'stat'; choose one of maxout, state"),
+        ("model.in_context=true", "unknown key `in_context`"),
+    ],
+)
+def test_wrong_changes_are_rejected(change: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_change(change, SECTIONS)
+    assert message in str(caught.value)
+
+
+def test_a_later_layer_wins_and_a_budget_replaces_the_whole_one_below() -> None:
+    preset = Layer("preset", {"training": {"epochs": 3, "evaluate_every": "auto", "clip": 2.0}})
+    file = Layer("file", {"model": {"dropout": "auto"}, "training": {"clip": 3}}, {"clip": "file: clip"})
+    budget = Layer("command line", {"training": {"max_minutes": 5}}, {"max_minutes": "--max-minutes"})
+    merged = merge_layers(SECTIONS, [preset, file])
+    assert merged.values["training"] == {"epochs": 3, "clip": 3.0}
+    assert merged.automatic == {"dropout", "evaluate_every"}
+    merged = merge_layers(SECTIONS, [preset, file, budget])
+    assert merged.values == {"model": {}, "data": {}, "sentences": {}, "training": {"clip": 3.0, "max_minutes": 5.0}}
+    assert merged.automatic == {"dropout"}
+    assert merged.given == {"clip": "file: clip", "max_minutes": "--max-minutes"}
+
+
+def test_nobody_can_set_what_the_data_decides() -> None:
+    with pytest.raises(UserError, match="file: unknown key `in_context`"):
+        merge_layers(SECTIONS, [Layer("file", {"model": {"in_context": True}})])
+
+
+def test_names_of_settings_are_unique() -> None:
+    """An option of Python and a flag name no section."""
+    names = [name for section in SECTIONS.values() for name in options_of(section)]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(("command", "most"), [("train", 31), ("lm train", 23)])
+def test_the_command_line_stays_short(command: str, most: int) -> None:
+    parser = make_parser()
+    for name in command.split():
+        actions = parser._subparsers._group_actions  # type: ignore[union-attr]
+        parser = actions[0].choices[name]  # type: ignore[index]
+    flags = {option for action in parser._actions for option in action.option_strings}
+    assert len(parser._actions) - 1 <= most
+    for section in SECTIONS.values() if command == "train" else lm_settings.SECTIONS.values():
+        assert {flag(name) for name in options_of(section)} & flags == {flag(name) for name in flags_of(section)}
+
+
 def test_every_option_has_a_help_text() -> None:
     for section in SECTIONS.values():
-        for item in fields(section):
-            assert item.metadata["help"]
+        assert all(item.metadata["help"] for item in options_of(section).values())

@@ -90,7 +90,7 @@ def test_the_digest_depends_on_counts_that_weight_pairs(tmp_path: Path, weight_b
 
 def test_counts_that_give_no_weights_are_errors(tmp_path: Path) -> None:
     config = DataConfig(weight_by_count=True)
-    with pytest.raises(UserError, match="table: all its joint counts are 0; leave --weight-by-count out"):
+    with pytest.raises(UserError, match="table: all its joint counts are 0; leave `weight_by_count` out"):
         read_lines(tmp_path, b"a ||| x ||| 1 ||| 0-0 ||| 0 0 0", b"b ||| x ||| 1 ||| 0-0 ||| 0 0 0", config=config)
     with pytest.raises(UserError, match="has lines without joint counts"):
         read_lines(tmp_path, b"a ||| x ||| 1 ||| 0-0 ||| 1 1 1", b"b ||| x ||| 1", config=config)

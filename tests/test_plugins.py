@@ -20,7 +20,8 @@ from tests.cli.running import ENVIRONMENT
 from tests.conftest import MINI
 
 DOCUMENT = (Path(__file__).parents[1] / "docs/plugins.md").read_text()
-SIZES = "--hidden 8 --embedding 5 --output-rank 3 --batch-size 32 --warmup-updates 0 --device cpu"
+SIZES = "--hidden 8 --set model.embedding=5 --set model.output_rank=3 --batch-size 32 --device cpu"
+SIZES += " --set training.warmup_updates=0"
 
 
 def run(*commands: list[str], code: int = 0) -> str:
@@ -80,7 +81,8 @@ def test_the_example(small_table: Path, tmp_path: Path, capfd: pytest.CaptureFix
     assert [one["path"] for one in description["plugins"]] == [str(plugin)]
     assert output.exists()
     # A unit that is fed no words has a layer without inputs, of which PyTorch would warn.
-    plain = "--encoder-unit minimal --decoder-unit minimal --bridge last --no-feed-word --max-updates 2 -q"
+    plain = "--set model.encoder_unit=minimal --set model.decoder_unit=minimal --set model.bridge=last"
+    plain += " --set model.feed_word=false --max-updates 2 -q"
     apart = ["train", str(small_table), "-o", str(tmp_path / "wordless"), "--plugin", str(plugin)]
     assert run([*apart, *SIZES.split(), *plain.split()]) == ""
     # Without the plugin; nothing in the folder is run.
@@ -157,11 +159,11 @@ def test_plugins_that_fail_are_one_sentence(
 
 def test_a_unit_of_wrong_shape_is_one_sentence(small_table: Path, tmp_path: Path) -> None:
     """The message names the line of the plugin where adding up went wrong."""
-    (code,) = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
+    code, _ = example("Add a unit, an attention or an optimiser")
     plugin = tmp_path / "wrong.py"
     plugin.write_text(code.replace("self.rows = 2 * hidden", "self.rows = 3 * hidden"))
     command = ["train", str(small_table), "-o", str(tmp_path / "rnn"), "--plugin", str(plugin), "--max-updates", "2"]
-    message = run([*command, "--encoder-unit", "minimal", *SIZES.split(), "-q"], code=1).strip()
+    message = run([*command, "--set", "model.encoder_unit=minimal", *SIZES.split(), "-q"], code=1).strip()
     line = 1 + plugin.read_text().splitlines().index(
         "        f = torch.sigmoid(gate + self.recurrent_gate(h))",
     )
@@ -183,12 +185,12 @@ def test_a_part_that_cannot_be_used_is_one_sentence(
     small_table: Path, tmp_path: Path, right: str, wrong: str, message: str
 ) -> None:
     """No line of the plugin fails, but what uses its parts."""
-    (code,) = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
+    code, _ = example("Add a unit, an attention or an optimiser")
     assert right in code
     plugin = tmp_path / "wrong.py"
     plugin.write_text(code.replace(right, wrong))
     command = ["train", str(small_table), "-o", str(tmp_path / "rnn"), "--plugin", str(plugin), "--max-updates", "2"]
-    parts = "--encoder-unit minimal --decoder-unit minimal --optimiser momentum"
+    parts = "--set model.encoder_unit=minimal --set model.decoder_unit=minimal --set training.optimiser=momentum"
     said = run([*command, *parts.split(), *SIZES.split(), "-q"], code=1).strip()
     assert said.startswith(f"phrasescore train: {plugin}: cannot be used by ")
     assert message in said
@@ -231,9 +233,10 @@ def test_a_language_model_is_resumed_with_the_same_plugin_only(tmp_path: Path) -
         "import torch\nfrom phrasescore.training.optimisers import register_optimiser\n"
         "register_optimiser('momentum')(lambda p, config: torch.optim.SGD(p, lr=config.learning_rate, momentum=0.9))\n"
     )
-    sizes = "--order 3 --embedding 4 --first-hidden 6 --second-hidden 5 --device cpu -q --max-updates"
+    sizes = "--order 3 --set model.embedding=4 --set model.first_hidden=6 --set model.second_hidden=5"
+    sizes += " --device cpu -q --max-updates"
     command = ["lm", "train", str(MINI / "dev.fr"), "-o", str(tmp_path / "lm"), "--plugin", str(plugin)]
-    command += ["--optimiser", "momentum", *sizes.split()]
+    command += ["--set", "training.optimiser=momentum", *sizes.split()]
     run([*command, "2"], [*command, "3"])
     plugin.write_text(plugin.read_text().replace("0.9", "0.5"))
     assert "holds a run with other plugins" in run([*command, "4"], code=1)

@@ -20,8 +20,8 @@ import pytest
 import phrasescore
 from experiments.pages.commands import PROGRAMS, commands
 from moses_integration.cli.decoder import parse_switches
-from phrasescore.cli.train import _SECTIONS as SECTIONS
-from phrasescore.training.presets import PRESETS
+from phrasescore.training.layers import preset_names
+from phrasescore.training.settings import PRESETS, SECTIONS
 
 ROOT = Path(__file__).parents[1]
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -180,7 +180,7 @@ def test_switches_in_the_text_of_the_decoder_exist() -> None:
 
 
 def test_every_preset_is_described() -> None:
-    for preset in PRESETS:
+    for preset in preset_names(PRESETS):
         assert f"| `{preset}`" in TRAINING
 
 

@@ -59,17 +59,7 @@ def test_the_other_direction(text: ParallelText, tmp_path: Path) -> None:
     data = read_sentences(text, tmp_path, DataConfig(direction="source-given-target"), SentenceConfig())
     assert sides(data)[0] == ["x y", "z", "x x", "y x"]
     config = DataConfig(direction="source-given-target")
-    assert first_sentences(text, 2, config, SentenceConfig()) == ([b"x y", b"z"], [b"b a b", b"a c"])
-
-
-def test_text_is_tokenised_on_request(tmp_path: Path) -> None:
-    (tmp_path / "raw").write_text("L'ami est là.\n")
-    (tmp_path / "other").write_text("The friend's here.\n")
-    text = ParallelText(tmp_path / "raw", tmp_path / "other")
-    config = SentenceConfig(tokenise_source="fr")
-    assert sides(read_sentences(text, tmp_path, DataConfig(), config)) == (["L' ami est là ."], ["The friend's here."])
-    config = SentenceConfig(tokenise_target="en")
-    assert first_sentences(text, 9, DataConfig(), config)[1] == [b"The friend 's here ."]
+    assert first_sentences(text, 2, config) == ([b"x y", b"z"], [b"b a b", b"a c"])
 
 
 def test_the_digests_of_different_texts_differ(text: ParallelText, tmp_path: Path) -> None:
@@ -123,7 +113,7 @@ def test_another_encoding_is_a_warning_and_an_error_for_validation(tmp_path: Pat
     with pytest.raises(UserError, match="source: line 1: is not UTF-8"):
         read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), known)
     with pytest.raises(UserError, match="source: line 1: is not UTF-8"):
-        first_sentences(text, 1, DataConfig(), SentenceConfig())
+        first_sentences(text, 1, DataConfig())
 
 
 def test_a_text_in_utf_16_is_an_error(text: ParallelText, tmp_path: Path) -> None:

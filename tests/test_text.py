@@ -121,7 +121,7 @@ def _prepared(raw: Path, output: Path) -> bytes:
 
 
 READ_BY: dict[str, Callable[[Path], object]] = {
-    "train --source-corpus": count_words,
+    "train --set data.source_corpus": count_words,
     "annotate --only-sources-in": lambda path: phrases_in_texts([path]),
     "lm train": read_text,
     "build": lambda path: list(lines_abreast(path, path)),

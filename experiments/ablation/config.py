@@ -16,6 +16,9 @@ from moses_integration.toolkits.toolkit import ToolkitName
 from moses_integration.tuning.tuning_config import TuningConfig
 from phrasescore.configuration import check_values, choices, option, unknown_key
 from phrasescore.errors import UserError
+from phrasescore.lm import settings as lm_settings
+from phrasescore.training import settings
+from phrasescore.training.layers import Sections
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
     for key, section in _SECTIONS.items():
         values[key] = section(**check_values(section, values.get(key, {}), f"{path}: [{key}]"))
     for key, settings_of in _COMMANDS.items():
-        values[key] = command_options(values.get(key, {}))
+        values[key] = command_options(values.get(key, {}), _sections_of(key))
         settings_of(values[key], f"{path}: [{key}]")
     if "--direction" in values["network"]:
         raise UserError(f"{path}: [network]: direction is what +RNN and +REVERSE say; leave it out")
@@ -111,6 +114,13 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
     if "rows" in values:
         values["rows"] = _rows(values["rows"], path)
     return Config(**{"title": path.stem, **values})
+
+
+def _sections_of(key: str) -> Sections:
+    """Return the sections of settings of the command that a section is for."""
+    if key == "expected_bleu":
+        return {}
+    return lm_settings.SECTIONS if key == "language_model" else settings.SECTIONS
 
 
 def _check_shape(values: dict[str, Any], path: Path) -> None:

@@ -53,6 +53,8 @@ def _section(command: Command) -> str:
     if most:
         parts += ["Most used:\n", _table(parser, most), "All other options:\n"]
     parts.append(_table(parser, (action for action in shown if action not in most)))
+    if parser.settings:
+        parts += ["Settings of `--set`, and of the sections of `--config`:\n", _table(parser, parser.settings)]
     if parser.examples:
         lines = "\n".join(parser.examples)
         parts.append(f"```sh\n{lines}\n```\n")

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from experiments.toml import check_search, command_options, network_settings, read_values
 from phrasescore.configuration import check_values, option, unknown_key
 from phrasescore.errors import UserError
+from phrasescore.training.settings import SECTIONS
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class System:
     @property
     def command(self) -> tuple[str, ...]:
         """The options as words of a command line."""
-        return command_options(self.options)
+        return command_options(self.options, SECTIONS)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from phrasescore.cli.options import positive
 from phrasescore.cli.parser import CommandParser
 from phrasescore.device import choose_device, settle_memory
 from phrasescore.files import make_folder, write_atomically, write_json
-from phrasescore.lm.presets import PRESETS
+from phrasescore.lm.settings import PRESETS
 from phrasescore.provenance import machine
+from phrasescore.training.layers import preset_names
 
 _TABLE = Path("tests/data/mini/phrase-table.gz")
 PARTS: dict[str, Callable[[argparse.Namespace], Any]] = {
@@ -42,7 +43,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--lines", type=positive, default=16_384, help="lines to score")
     parser.add_argument("--annotated-lines", type=positive, default=131_072, help="to annotate from file to file")
     parser.add_argument("--repetitions", type=positive, default=3, help="runs of each scorer")
-    parser.add_argument("--preset", choices=PRESETS, default="cho2014", help="sizes of the language model")
+    parser.add_argument(
+        "--preset", choices=preset_names(PRESETS), default="cho2014", help="sizes of the language model"
+    )
     parser.add_argument("--output", type=Path, default=Path("results/speed"), help="folder of the report")
     return parser.parse_args()
 

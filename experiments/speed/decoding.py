@@ -22,9 +22,8 @@ from moses_integration.toolkits.embedded import Translating
 from phrasescore.device import choose_device
 from phrasescore.files import read_lines
 from phrasescore.lm.model_folder import TrainedLanguageModel
-from phrasescore.lm.presets import PRESETS
 from phrasescore.lm.scorer import NeuralLmScorer
-from phrasescore.nn.architecture import NeuralLmConfig
+from phrasescore.lm.settings import LmSettings
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary
 
@@ -61,8 +60,9 @@ def measure_language_model(device_name: str, preset: str, repetitions: int) -> d
     # As in the decoder, which asks it most.
     device = choose_device(device_name, "fp32")
     torch.manual_seed(1)
-    vocabulary = Vocabulary(b"w%d" % number for number in range(PRESETS[preset]["text"]["vocabulary"]))
-    network = NeuralLanguageModel(NeuralLmConfig(**PRESETS[preset]["model"]), len(vocabulary)).eval()
+    settings = LmSettings.of(preset, [])
+    vocabulary = Vocabulary(b"w%d" % number for number in range(settings.text.vocabulary))
+    network = NeuralLanguageModel(settings.model, len(vocabulary)).eval()
     model = TrainedLanguageModel(network, vocabulary, folder=Path("random"))
 
     def queries_per_second(*, unnormalised: bool) -> float:

@@ -41,7 +41,7 @@ def blocks_of_lines(table: Path, lines: int, block_lines: int = 4096) -> list[li
 
 def random_model(table: Path, config: ModelConfig = PAPER) -> TrainedModel:
     """Return a network with random weights and 15,000 words a side."""
-    size = DataConfig().target_vocabulary
+    size = DataConfig().vocabulary
     entries = [entry for chunk in TableReader(table) for entry in chunk.entries]
     sides = [entry.source for entry in entries], [entry.target for entry in entries]
     # A table with fewer words is filled up, so that the softmax has the paper's size.

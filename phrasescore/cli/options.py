@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import Field, fields
+from dataclasses import Field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -14,16 +14,18 @@ import shtab
 from phrasescore import __version__
 from phrasescore.cli.parser import CommandParser
 from phrasescore.configuration import (
+    AUTO,
     LARGEST,
     Section,
     choices,
+    flags_of,
     is_list,
     option_types,
+    options_of,
     range_fault,
-    refuse_given,
     scalar_type,
 )
-from phrasescore.errors import UserError
+from phrasescore.errors import OptionError, UserError, flag
 from phrasescore.files import STANDARD_STREAM
 from phrasescore.plugins import load_plugins, plugins_blamed
 
@@ -114,10 +116,9 @@ def add_section_options(
     parser: argparse.ArgumentParser,
     title: str,
     section: type[Section],
-    hidden: Collection[str] = (),
     presets: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
 ) -> argparse._ArgumentGroup:
-    """Add an option for each field of a configuration section; those not given are None, the hidden have no help.
+    """Add the flags of a configuration section; those not given are None.
 
     Returns the group that they are in, to which others may be added.
 
@@ -125,40 +126,60 @@ def add_section_options(
         parser: to add them to.
         title: of the section.
         section: its fields.
-        hidden: those without help.
         presets: by name, what each gives to the fields of sections; the help shows it as their defaults.
     """
     group = parser.add_argument_group(title)
     kinds = option_types(section)
-    for item in fields(section):
-        kind = scalar_type(kinds[item.name])
-        flag = "--" + item.name.replace("_", "-")
-        chosen = {name: preset.get(title, {}) for name, preset in (presets or {}).items()}
-        by_preset = {name: values.get(item.name, item.default) for name, values in chosen.items()}
-        text, default = item.metadata["help"], _default(item.default, by_preset)
-        text += f" (default: {default})" if default and "(default: " not in text else ""
-        text = argparse.SUPPRESS if item.name in hidden else text
+    for name, item in flags_of(section).items():
+        kind, text = scalar_type(kinds[name]), _help(item, title, presets)
         if item.metadata["is_switch"]:
-            group.add_argument(flag, action="store_const", const=True, help=item.metadata["help"])
+            group.add_argument(flag(name), action="store_const", const=True, help=item.metadata["help"])
             continue
         if kind is bool:
-            group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
+            group.add_argument(flag(name), action=argparse.BooleanOptionalAction, default=None, help=text)
             continue
-        allowed = choices(kinds[item.name])
-        usual = None if allowed else {int: "N", float: "X", str: "NAME", Path: "FILE"}[kind]
-        metavar = item.metadata["metavar"] or usual
-        if is_list(kinds[item.name]):
-            group.add_argument(flag, type=kind, nargs="+", action="extend", metavar=metavar, help=text)
+        allowed = choices(kinds[name])
+        metavar = item.metadata["metavar"] or (None if allowed else _METAVARS[kind])
+        if is_list(kinds[name]):
+            group.add_argument(flag(name), type=kind, nargs="+", action="extend", metavar=metavar, help=text)
             continue
         parse = _number(item, kind) if kind in (int, float) else kind
-        group.add_argument(flag, type=parse, choices=allowed or None, metavar=metavar, default=None, help=text)
+        group.add_argument(flag(name), type=parse, choices=allowed or None, metavar=metavar, default=None, help=text)
     return group
+
+
+def add_settings_help(
+    parser: CommandParser,
+    sections: Mapping[str, type[Section]],
+    presets: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    hidden: Collection[str] = (),
+) -> None:
+    """Let --help-all list the settings without a flag, except the hidden ones."""
+    for title, section in sections.items():
+        kinds = option_types(section)
+        for name, item in options_of(section).items():
+            if not item.metadata["flag"] and name not in hidden:
+                allowed, kind = choices(kinds[name]), scalar_type(kinds[name])
+                value = "|".join(allowed) if allowed else "true|false" if kind is bool else _METAVARS[kind]
+                parser.add_setting(f"{title}.{name}={value}", _help(item, title, presets))
+
+
+_METAVARS = {int: "N", float: "X", str: "NAME", Path: "FILE"}
+
+
+def _help(item: Field[Any], title: str, presets: Mapping[str, Mapping[str, Mapping[str, Any]]] | None) -> str:
+    chosen = {name: preset.get(title, {}) for name, preset in (presets or {}).items()}
+    by_preset = {name: values.get(item.name, item.default) for name, values in chosen.items()}
+    text, default = str(item.metadata["help"]), _default(item.default, by_preset)
+    return text + (f" (default: {default})" if default and "(default: " not in text else "")
 
 
 def _number(item: Field[Any], kind: type) -> Callable[[str], Any]:
     """Return what parses the number of a field, and refuses one out of its range."""
 
     def number(text: str) -> Any:
+        if text == AUTO and item.metadata["auto"]:
+            return text
         value = kind(text)
         if fault := range_fault(item, kind, value):
             raise argparse.ArgumentTypeError(fault)
@@ -187,7 +208,7 @@ def _shown(value: Any) -> str:
 def given_options(args: argparse.Namespace, section: type[Section]) -> dict[str, Any]:
     """Return the options of a section that stand on the command line."""
     kinds = option_types(section)
-    given = {item.name: getattr(args, item.name) for item in fields(section)}
+    given = {name: getattr(args, name) for name in flags_of(section)}
     return {name: tuple(value) if is_list(kinds[name]) else value for name, value in given.items() if value is not None}
 
 
@@ -197,7 +218,9 @@ def refuse_idle(args: argparse.Namespace, names: Sequence[str], reason: str) -> 
     Raises:
         UsageError: one is given.
     """
-    refuse_given([name for name in names if getattr(args, name) is not None], names, reason)
+    for name in names:
+        if getattr(args, name) is not None:
+            raise OptionError(f"{{}}: changes nothing {reason}; leave it out", name)
 
 
 def path_or_standard_stream(text: str) -> str | Path:

@@ -51,8 +51,13 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": _ShortUsage, **settings})
         self.most_used, self.examples = most_used, examples
         self._given: set[argparse.Action] = set()
+        self.settings: list[argparse.Action] = []
         if most_used:
             self.add_argument("--help-all", action=_HelpAll, help="show all options and exit")
+
+    def add_setting(self, form: str, text: str) -> None:
+        """Let --help-all list a setting that has no flag."""
+        self.settings.append(argparse.Action([], form, metavar=form, help=text))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and reject unknown arguments here, where the command is known."""
@@ -133,7 +138,16 @@ class CommandParser(argparse.ArgumentParser):
 
     def format_full_help(self) -> str:
         """Return the help of all options."""
-        return super().format_help() + self._shown_examples()
+        return super().format_help() + self._shown_settings() + self._shown_examples()
+
+    def _shown_settings(self) -> str:
+        if not self.settings:
+            return ""
+        formatter = self._get_formatter()
+        formatter.start_section("settings of --set, and of the sections of --config")
+        formatter.add_arguments(self.settings)
+        formatter.end_section()
+        return "\n" + formatter.format_help()
 
     def _shown_examples(self) -> str:
         examples = "".join(("\nexamples:\n", *(f"  {line}\n" for line in self.examples))) if self.examples else ""

@@ -12,56 +12,41 @@ from phrasescore.cli.options import (
     add_device_options,
     add_quiet_option,
     add_section_options,
-    given_options,
+    add_settings_help,
     path_or_standard_stream,
 )
+from phrasescore.cli.parser import CommandParser
 from phrasescore.cli.training import (
     add_training_options,
     check_nothing_is_held_out,
-    read_settings,
+    given_layers,
     run_trainer,
 )
-from phrasescore.configuration import Section
+from phrasescore.configuration import flags_of
 from phrasescore.errors import UsageError
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input
-from phrasescore.nn.architecture import ModelConfig
-from phrasescore.pairs import DataConfig, PairData
-from phrasescore.sentences import ParallelText, SentenceConfig
-from phrasescore.training.layers import left_to_size
-from phrasescore.training.presets import (
-    DEFAULT_CONTEXT_PRESET,
-    DEFAULT_PRESET,
-    DEFAULT_SENTENCE_PRESET,
-    PRESETS,
-    described,
-)
+from phrasescore.pairs import PairData
+from phrasescore.sentences import ParallelText
+from phrasescore.training.layers import read_presets
+from phrasescore.training.settings import DEFAULT_PRESETS, PRESETS, SECTIONS, LearnsFrom, Settings
 from phrasescore.training.torchrun import joined
-from phrasescore.training.training_config import TrainingConfig
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
     from phrasescore.training.loop import Trainer
-    from phrasescore.training.settings import Settings
     from phrasescore.training.start import Start
-
-_SECTIONS: dict[str, type[Section]] = {
-    "model": ModelConfig,
-    "data": DataConfig,
-    "sentences": SentenceConfig,
-    "training": TrainingConfig,
-}
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
+    presets = read_presets(PRESETS)
     parser = subparsers.add_parser(
         "train",
         help="learn an encoder-decoder from a phrase table or from sentences",
         description="Learn an encoder-decoder from the phrase pairs of a Moses phrase table, or from parallel text. "
         "The same command given again resumes a run that was stopped. Several processes that torchrun starts with it "
         "train one network, each on a GPU of its own. Settings come from the preset, then the TOML file (sections "
-        "[model], [data], [sentences], [training], the keys are the option names with underscores), then the command "
-        "line.",
+        "[model], [data], [sentences], [training]), then the command line.",
         most_used=(
             *("table", "output", "preset", "validation", "source", "target", "alignment"),
             *("max_updates", "max_minutes", "hidden", "dropout", "seed", "device"),
@@ -81,12 +66,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument(
         "--preset",
-        choices=PRESETS,
-        help="cho2014: the paper's settings; base: an hour on a GPU; small: on CPU cores, as long as "
-        "suits the number of pairs: a quarter of an hour on one for a million; context: the same network in sentences; "
-        "plain: a GRU and nothing else, which docs/models.md adds to; attention: for sentences, a GRU with attention "
-        f"(default: {DEFAULT_PRESET}, of sentences {DEFAULT_SENTENCE_PRESET}, with --alignment "
-        f"{DEFAULT_CONTEXT_PRESET})",
+        choices=presets,
+        help="cho2014: the paper's settings; small: for CPU cores, as long as suits the number of pairs: a quarter of "
+        "an hour on one for a million; context: the same network in sentences; plain: a GRU and nothing else, which "
+        "docs/models.md adds to; attention: for sentences, a GRU with attention (default: "
+        f"{DEFAULT_PRESETS['table']}, of sentences {DEFAULT_PRESETS['sentences']}, with --alignment "
+        f"{DEFAULT_PRESETS['aligned']})",
     )
     parser.add_argument(
         "--validation",
@@ -111,13 +96,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=Path,
         metavar="POINTS",
         help="word alignment of --source and --target, in the Pharaoh format; the network then learns the phrase pairs "
-        "that occur in the sentences, each where it occurs (--in-context)",
+        "that occur in the sentences, each in its context",
     )
     text.add_argument("--validation-alignment", type=Path, metavar="POINTS", help="that of the other sentences")
     add_training_options(parser)
     add_device_options(parser)
-    for name, section in _SECTIONS.items():
-        add_section_options(parser, name, section, presets=described())
+    for name, section in SECTIONS.items():
+        if flags_of(section):
+            add_section_options(parser, name, section, presets)
+    assert isinstance(parser, CommandParser)
+    add_settings_help(parser, SECTIONS, presets)
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 
@@ -137,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
             trainer, data = _prepare(args, settings, device, start)
         _introduce(reporter, data, settings, has_held_out=len(trainer.task.held_out) > 0)
         if followed := _followed(settings.by_size, trainer):
-            reporter.say(f"as suits how much there is to learn from: {followed}")
+            reporter.say(f"by the size of the data: {followed}")
         return run_trainer(trainer, reporter, stop, restarted=args.restart, next_command=_next_command(args))
 
 
@@ -158,16 +146,6 @@ def _check_usage(args: argparse.Namespace) -> None:
     Raises:
         UsageError: there is not.
     """
-    texts = ("source", "target", "alignment")
-    inputs = (
-        "table",
-        *texts,
-        "validation",
-        *(f"validation_{name}" for name in texts),
-        "source_corpus",
-        "target_corpus",
-    )
-    require_one_standard_input(*(getattr(args, name) for name in inputs))
     if (args.table is None) == (args.source is None):
         raise UsageError("give either a phrase table or --source and --target")
     if (args.source is None) != (args.target is None):
@@ -177,14 +155,8 @@ def _check_usage(args: argparse.Namespace) -> None:
     if args.source is not None and args.validation is not None:
         raise UsageError("--validation: is a phrase table; for sentences give --validation-source, --validation-target")
     _check_alignment(args)
-    if args.table is not None:
-        wrong = [
-            name
-            for name in ("validation_source", *given_options(args, SentenceConfig))
-            if getattr(args, name) is not None
-        ]
-        if wrong:
-            raise UsageError(f"--{wrong[0].replace('_', '-')}: is for parallel text; leave it out or give --source")
+    if args.table is not None and args.validation_source is not None:
+        raise UsageError("--validation-source: is for parallel text; leave it out or give --source")
 
 
 def _check_alignment(args: argparse.Namespace) -> None:
@@ -209,41 +181,23 @@ def settings_of(args: argparse.Namespace) -> Settings:
     Raises:
         UserError: a key or a value is wrong, options do not go together, or one would change nothing.
     """
-    from phrasescore.training.settings import Settings
-
     _check_usage(args)
-    preset = args.preset or _default_preset(args)
-    refused = {"sentences": "is for parallel text; leave it out or give --source"} if args.source is None else {}
-    values, given = read_settings(args, _SECTIONS, PRESETS[preset], refused)
+    settings = Settings.of(_learns_from(args), args.preset, given_layers(args, SECTIONS))
     if args.validation_source is not None:
         # In context the limit is of phrase pairs of the other text.
         names = ("held_out", "held_out_limit") if args.alignment is None else ("held_out",)
-        check_nothing_is_held_out(given, "--validation-source", names)
-    if args.alignment is not None:
-        if values["model"].get("in_context") is False:
-            raise UsageError("--no-in-context: with --alignment, pairs are learnt in context; leave one of the two out")
-        values["model"]["in_context"] = True
-    elif values["model"].get("in_context"):
-        raise UsageError("--in-context: needs word-aligned sentences; give --source, --target and --alignment")
-    if args.alignment is None:
-        # A preset may be for something else.
-        values["training"].pop("pairs_a_sentence", None)
-        if args.source is not None:
-            values["training"].pop("long_pairs", None)
-    return Settings(
-        ModelConfig(**values["model"]),
-        DataConfig(**values["data"]),
-        TrainingConfig(**values["training"]),
-        None if args.source is None else SentenceConfig(**values["sentences"]),
-        left_to_size(preset, values),
-        given,
-    )
+        check_nothing_is_held_out(settings.given, "--validation-source", names)
+    texts = ("source", "target", "alignment")
+    inputs = ("table", *texts, "validation", *(f"validation_{name}" for name in texts))
+    corpora = settings.data.source_corpus, settings.data.target_corpus
+    require_one_standard_input(*(getattr(args, name) for name in inputs), *corpora)
+    return settings
 
 
-def _default_preset(args: argparse.Namespace) -> str:
+def _learns_from(args: argparse.Namespace) -> LearnsFrom:
     if args.source is None:
-        return DEFAULT_PRESET
-    return DEFAULT_SENTENCE_PRESET if args.alignment is None else DEFAULT_CONTEXT_PRESET
+        return "table"
+    return "sentences" if args.alignment is None else "aligned"
 
 
 def _prepare(

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from phrasescore.cli.console import Reporter, StopRequest, duration
 from phrasescore.cli.options import add_plugin_option, given_options
-from phrasescore.configuration import Section, read_toml
-from phrasescore.errors import UsageError, UserError
-from phrasescore.training.layers import merge_layers, names_given
+from phrasescore.errors import UsageError, flag
+from phrasescore.training.layers import Layer, Sections, parse_change, read_file
 
 if TYPE_CHECKING:
     from phrasescore.training.loop import Evaluation, Status, Trainer
@@ -29,10 +27,18 @@ _RISEN = 0.05
 
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:
-    """Add what every training has: model folder, settings file, starting over, plugins."""
+    """Add the options of every training: model folder, settings, starting over, plugins."""
     add_plugin_option(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="model folder")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings in TOML")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="changes",
+        metavar="SECTION.KEY=VALUE",
+        help="change a setting, as in model.attention=concat; may be given several times; --help-all lists all",
+    )
     parser.add_argument(
         "--restart",
         action="store_true",
@@ -40,35 +46,25 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_settings(
-    args: argparse.Namespace,
-    sections: dict[str, type[Section]],
-    preset: dict[str, dict[str, Any]],
-    refused: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[dict[str, dict[str, Any]], frozenset[str]]:
-    """Return the values of each section, preset, then TOML file, then command line; and the names the user gave.
-
-    Args:
-        args: the command line.
-        sections: those that there are.
-        preset: the values to begin with.
-        refused: sections that a TOML file must not have here, and why.
+def given_layers(args: argparse.Namespace, sections: Sections) -> list[Layer]:
+    """Return what the user set: the TOML file, then the command line.
 
     Raises:
-        UserError: a section, a key or a value is wrong.
+        UserError: a section, a key or a value is wrong, or a setting is given twice.
     """
-    layers: list[tuple[str, dict[str, dict[str, Any]]]] = [("preset", preset)]
-    if args.config:
-        given_sections = read_toml(args.config, sections)
-        for name in refused.keys() & given_sections.keys():
-            raise UserError(f"{args.config}: [{name}] {refused[name]}")
-        layers.append((str(args.config), given_sections))
-    layers.append(("command line", {name: given_options(args, kind) for name, kind in sections.items()}))
-    return merge_layers(sections, layers), names_given(layers[1:])
+    values: dict[str, dict[str, Any]] = {name: given_options(args, kind) for name, kind in sections.items()}
+    names = {name: flag(name) for given in values.values() for name in given}
+    for change in args.changes:
+        section, key, value = parse_change(change, sections)
+        if key in values[section]:
+            raise UsageError(f"--set {section}.{key}: is given twice; give it once")
+        values[section][key], names[key] = value, f"--set {section}.{key}"
+    file = [read_file(args.config, sections)] if args.config else []
+    return [*file, Layer("command line", values, names)]
 
 
 def check_nothing_is_held_out(
-    given: Collection[str], validation: str, names: Sequence[str] = ("held_out", "held_out_limit")
+    given: Mapping[str, str], validation: str, names: Sequence[str] = ("held_out", "held_out_limit")
 ) -> None:
     """Check that nothing is to be held out beside sentences to validate with, for which no others are kept.
 
@@ -78,7 +74,7 @@ def check_nothing_is_held_out(
     for name in names:
         if name in given:
             raise UsageError(
-                f"--{name.replace('_', '-')}: does nothing with {validation}, in whose place sentences are held out; "
+                f"{given[name]}: does nothing with {validation}, in whose place sentences are held out; "
                 "leave one of them out"
             )
 

@@ -22,10 +22,9 @@ from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name
 from phrasescore.lm.model_folder import KIND, save_description
 from phrasescore.lm.ngrams import Ngrams
+from phrasescore.lm.settings import LmSettings
 from phrasescore.lm.text import NumberedText, read_text
-from phrasescore.lm.text_config import TextConfig
 from phrasescore.model_folder import TRAINING_STATE
-from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.nn.size import check_size
 from phrasescore.pairs import hash_phrases
@@ -35,23 +34,14 @@ from phrasescore.text import text_lines, utf8_lines
 from phrasescore.training.batches import hold_out_sentences
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
-from phrasescore.training.run_folder import fixed_values, places, run_folder
+from phrasescore.training.run_folder import places, run_folder
 from phrasescore.training.start import QUIET_START, Description, Start
 from phrasescore.training.task import BatchLoss, Examples
-from phrasescore.training.training_config import TrainingConfig
+from phrasescore.training.training_config import TrainingConfig, fixed_values
 from phrasescore.transfer import on_device
 from phrasescore.vocabulary import Vocabulary
 
 _BATCH = 4096
-
-
-@dataclass(frozen=True)
-class LmSettings:
-    """Everything a user can set about a run."""
-
-    model: NeuralLmConfig
-    text: TextConfig
-    training: TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -160,7 +150,7 @@ def prepare(
     OPTIMISERS[settings.training.optimiser]
     if settings.training.teacher_forcing < 1:
         raise UsageError(
-            "--teacher-forcing: is for encoder-decoders; leave it out, for a language model reads its text only"
+            "`teacher_forcing` is for encoder-decoders; leave it out, for a language model reads its text only"
         )
 
     def read() -> tuple[NumberedText, NumberedText | None]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from phrasescore.configuration import check_values, option
+from phrasescore.configuration import check_values, option, setting
 from phrasescore.errors import UserError
 
 Directions = Literal["forward", "both", "halves"]
@@ -30,66 +30,68 @@ class ModelConfig:
     """The encoder-decoder. The defaults are the paper's, with the biases of the authors' code."""
 
     hidden: int = option(1000, "units in the state of the encoder and of the decoder", minimum=1, maximum=_WIDEST)
-    embedding: int = option(100, "size of a word vector, the rank of the input factor", minimum=1, maximum=_WIDEST)
-    maxout: int = option(500, "outputs of the maxout readout, each the larger of two units", minimum=1, maximum=_WIDEST)
-    output_rank: int = option(100, "rank of the softmax matrix; 0 does not factor it", minimum=0, maximum=_WIDEST)
-    encoder_unit: str = option(
+    embedding: int = setting(100, "size of a word vector, the rank of the input factor", minimum=1, maximum=_WIDEST)
+    maxout: int = setting(
+        500, "outputs of the maxout readout, each the larger of two units", minimum=1, maximum=_WIDEST
+    )
+    output_rank: int = setting(100, "rank of the softmax matrix; 0 does not factor it", minimum=0, maximum=_WIDEST)
+    encoder_unit: str = setting(
         "gru-paper", "rnn, gru-paper (Eq. 8: reset before the product), gru (as in torch), gru-appendix, lstm"
     )
-    decoder_unit: str = option(
+    decoder_unit: str = setting(
         "gru-appendix",
         "unit of the decoder; gru-appendix is the paper's: reset after the product, and of the context too",
     )
-    encoder_layers: int = option(1, "units stacked in the encoder", minimum=1, maximum=_DEEPEST)
-    decoder_layers: int = option(1, "units stacked in the decoder", minimum=1, maximum=_DEEPEST)
-    directions: Directions = option(
+    encoder_layers: int = setting(1, "units stacked in the encoder", minimum=1, maximum=_DEEPEST)
+    decoder_layers: int = setting(1, "units stacked in the decoder", minimum=1, maximum=_DEEPEST)
+    directions: Directions = setting(
         "forward", "the encoder reads forward, in both directions, or in both with half the units each"
     )
-    in_context: bool = option(
-        False,
-        "the encoder reads the whole source sentence, and the decoder the states of the source phrase in it; needs "
-        "--source, --target and --alignment",
-    )
-    reverse_source: bool = option(False, "read the source words from last to first")
-    summary: bool = option(True, "c = tanh(V h_N) as in the appendix, not c = h_N as in the authors' code")
-    bridge: Bridge = option(
+    in_context: bool = False
+    """The encoder reads the whole source sentence, and the decoder the states of the source phrase in it. Training on
+    word-aligned text sets it; a user cannot."""
+    reverse_source: bool = setting(False, "read the source words from last to first")
+    summary: bool = setting(True, "c = tanh(V h_N) as in the appendix, not c = h_N as in the authors' code")
+    bridge: Bridge = setting(
         "context",
         "the decoder's initial state: tanh(V' c) (context), the encoder's last state, a linear layer over the last "
         "states of both directions (both; both-tanh with a tanh), or tanh(W h) of the backward one (first-backward)",
     )
-    feed_context: bool = option(True, "feed c to every step and to the readout, not only to the initial state")
-    feed_word: bool = option(True, "feed the previous word to every step and to the readout")
-    attention: str = option(
+    feed_context: bool = setting(True, "feed c to every step and to the readout, not only to the initial state")
+    feed_word: bool = setting(True, "feed the previous word to every step and to the readout")
+    attention: str = setting(
         NO_ATTENTION, "dot, general, scaled or concat: c is a weighted mean of the encoder's states at each step"
     )
-    attention_order: AttentionOrder = option(
+    attention_order: AttentionOrder = setting(
         "after", "attention queries with the new state, after the step (Luong), or the old one, before it (Bahdanau)"
     )
-    annotations: Annotations = option(
+    annotations: Annotations = setting(
         "states", "what attention reads: the encoder's states, or these states through the layer of the bridge"
     )
-    input_feeding: bool = option(False, "feed the attentional vector of each step to the next step")
-    readout: Readout = option(
+    input_feeding: bool = setting(False, "feed the attentional vector of each step to the next step")
+    readout: Readout = setting(
         "maxout",
         "input of the softmax: maxout; the state (not with attention after the step, which it would ignore); "
         "[state; context]; [word; state; context]; or attentional: tanh(W [state; context])",
     )
-    share_embeddings: bool = option(
+    share_embeddings: bool = setting(
         False, "share the word vectors of both sides, which must have one vocabulary, counted in one text of both"
     )
-    share_units: bool = option(False, "share the recurrent weights of encoder and decoder")
-    biases: Biases = option("authors", "none, those of the authors' code, or in all layers")
-    initialisation: Initialisation = option(
+    share_units: bool = setting(False, "share the recurrent weights of encoder and decoder")
+    biases: Biases = setting("authors", "none, those of the authors' code, or in all layers")
+    initialisation: Initialisation = setting(
         "cho2014",
         "Gaussian of 0.01 and orthogonal recurrent matrices (cho2014), or scaled by layer size, with the softmax "
         "biases set to the log frequencies of the words",
     )
     dropout: float = option(
         0.0,
-        "dropout rate of word vectors, outputs of stacked units, the summary (not with --no-summary) and the input of "
-        "the softmax (only the state of [state; context], nothing of [word; state; context])",
+        "dropout rate of word vectors, outputs of stacked units, the summary (not if `summary` is false) and the input "
+        "of the softmax (only the state of [state; context], nothing of [word; state; context]); auto: by the size of "
+        "the data",
         minimum=0,
         maximum=0.9,
+        auto=True,
     )
 
     @property
@@ -126,23 +128,23 @@ class ModelConfig:
         if self.has_attention and not self.uses_attention:
             raise UserError(
                 f"attention `{self.attention}` after the step enters only the readout, and readout `state` ignores it; "
-                "give --readout attentional or state-context, or --attention-order before"
+                "set `readout` to attentional or state-context, or `attention_order` to before"
             )
         if not self.has_attention and self.attention_order == "before":
             raise UserError(
-                "attention order `before` has no effect without attention; give --attention, or leave "
-                "--attention-order out"
+                "attention order `before` has no effect without attention; set `attention`, or leave "
+                "`attention_order` out"
             )
         if self.share_embeddings and not self.feed_word:
             raise UserError(
-                "word vectors cannot be shared with a decoder that reads no words; leave --share-embeddings or "
-                "--no-feed-word out"
+                "word vectors cannot be shared with a decoder that reads no words; leave `share_embeddings` "
+                "out, or set `feed_word` to true"
             )
         if self.in_context and self.reverse_source:
-            raise UserError("in context the encoder reads sentences in their order; leave --reverse-source out")
+            raise UserError("in context the encoder reads sentences in their order; leave `reverse_source` out")
         if not self.has_attention and self.annotations == "bridged":
             raise UserError(
-                "annotations `bridged` have no effect without attention; give --attention, or leave --annotations out"
+                "annotations `bridged` have no effect without attention; set `attention`, or leave `annotations` out"
             )
 
 
@@ -151,10 +153,10 @@ class NeuralLmConfig:
     """The neural language model. The defaults are the paper's (section 4.1.2)."""
 
     order: int = option(7, "length n of the n-grams, the predicted word included", minimum=2, maximum=_DEEPEST)
-    embedding: int = option(512, "size of a word vector", minimum=1, maximum=_WIDEST)
-    first_hidden: int = option(1536, "rectified units in the first hidden layer", minimum=1, maximum=_WIDEST)
-    second_hidden: int = option(1024, "rectified units in the second hidden layer", minimum=1, maximum=_WIDEST)
-    initialisation: NeuralLmInitialisation = option(
+    embedding: int = setting(512, "size of a word vector", minimum=1, maximum=_WIDEST)
+    first_hidden: int = setting(1536, "rectified units in the first hidden layer", minimum=1, maximum=_WIDEST)
+    second_hidden: int = setting(1024, "rectified units in the second hidden layer", minimum=1, maximum=_WIDEST)
+    initialisation: NeuralLmInitialisation = setting(
         "uniform", "all weights uniform between -0.01 and 0.01, or scaled by layer size"
     )
     dropout: float = option(0.0, "dropout rate of word vectors and hidden units", minimum=0, maximum=0.9)

@@ -99,8 +99,8 @@ class DotAttention(nn.Module):
         super().__init__()
         if query != annotation:
             raise UserError(
-                f"attention `dot` compares states of {query} numbers with annotations of {annotation}; give "
-                "--directions forward or halves, --annotations bridged, or --attention general"
+                f"attention `dot` compares states of {query} numbers with annotations of {annotation}; set "
+                "`directions` to forward or halves, `annotations` to bridged, or `attention` to general"
             )
 
     def keys(self, annotations_SLd: Tensor) -> Tensor:

@@ -98,14 +98,14 @@ def make_bridge(config: ModelConfig, encoder: Encoder, unit: RecurrentUnit) -> B
     if form == "context":
         return ContextBridge(encoder.context, unit.state, layers, from_backward=False, bias=bias)
     if form != "last" and len(encoder.directions) == 1:
-        raise UserError(f"bridge `{form}` needs an encoder in two directions; give --directions both or halves")
+        raise UserError(f"bridge `{form}` needs an encoder in two directions; set `directions` to both or halves")
     direction, hidden, parts = encoder.unit.hidden, unit.hidden, unit.state // unit.hidden
     if form == "first-backward":
         return ContextBridge(direction, unit.state, layers, from_backward=True, bias=bias)
     if layers > encoder.layers or encoder.unit.state != direction * parts:
         raise UserError(
             f"bridge `{form}` takes the state of each decoder layer from the encoder; give the encoder at least as "
-            "many layers as the decoder, and units with as many states, or give --bridge context"
+            "many layers as the decoder, and units with as many states, or set `bridge` to context"
         )
     if form == "last":
         return LastStateBridge(layers, parts, halves=direction < hidden)

@@ -116,7 +116,7 @@ class Decoder(nn.Module):
         unit, upper = _make_units(config, encoder, word, annotation if self.attends_before_step else fixed)
         self.initial = make_bridge(config, encoder, unit)
         if self.is_bridged and not isinstance(self.initial, BothDirectionsBridge):
-            raise UserError("annotations `bridged` need the layer of a bridge; give --bridge both or both-tanh")
+            raise UserError("annotations `bridged` need the layer of a bridge; set `bridge` to both or both-tanh")
         if config.share_units:
             _borrow(self, "unit", unit)
             _borrow(self, "upper", upper)
@@ -130,8 +130,8 @@ class Decoder(nn.Module):
         if config.input_feeding:
             if config.readout != "attentional":
                 raise UserError(
-                    "input feeding needs the vector h~ of readout `attentional`; give --readout attentional, or leave "
-                    "--input-feeding out"
+                    "input feeding needs the vector h~ of readout `attentional`; set `readout` to attentional, or "
+                    "leave `input_feeding` out"
                 )
             self.feed = nn.Linear(config.hidden, unit.rows, bias=False)
         self.dropout = nn.Dropout(config.dropout)
@@ -288,7 +288,7 @@ def _make_units(config: ModelConfig, encoder: Encoder, word: int, context: int) 
     if not identical or config.directions != "forward" or context:
         raise UserError(
             "shared units must be the same on both sides, in as many layers, forward and without a context; give both "
-            "sides the same unit and layers, --directions forward and --no-feed-context"
+            "sides the same unit and layers, set `directions` to forward and `feed_context` to false"
         )
     return encoder.unit, encoder.upper
 

@@ -32,7 +32,7 @@ class EncoderDecoder(nn.Module):
         if config.share_embeddings and source_words != target_words:
             raise UserError(
                 f"shared word vectors need one vocabulary for both sides, but these have {source_words} and "
-                f"{target_words} words; give the same vocabulary, or leave --share-embeddings out"
+                f"{target_words} words; give the same vocabulary, or leave `share_embeddings` out"
             )
         self.config = config
         self.encoder = Encoder(

@@ -120,7 +120,7 @@ def make_readout(config: ModelConfig, embedding: int, context: int) -> Readout:
     """
     form = config.readout
     if not context and form not in ("maxout", "state"):
-        raise UserError(f"readout `{form}` needs a context; give --attention or --feed-context, or --readout state")
+        raise UserError(f"readout `{form}` needs a context; set `attention` or `feed_context`, or `readout` to state")
     readout: Readout
     if form == "maxout":
         readout = MaxoutReadout(config, embedding, context)

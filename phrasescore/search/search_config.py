@@ -69,7 +69,7 @@ class SearchConfig:
             if getattr(self, name) and not has_attention:
                 raise UserError(
                     f"{_flag(name)}: needs attention, which this network does not have; leave it out, or give a "
-                    "network trained with --attention"
+                    "network with attention"
                 )
 
     def check_effect(self, given: Collection[str]) -> None:

@@ -32,7 +32,7 @@ def load_corpus_bleu() -> Callable[..., BLEUScore]:
     try:
         from sacrebleu import corpus_bleu
     except ImportError as error:
-        raise UserError("--bleu-sentences: needs sacreBLEU; pip install sacrebleu") from error
+        raise UserError("`bleu_sentences`: needs sacreBLEU; pip install sacrebleu") from error
     return corpus_bleu
 
 

@@ -38,15 +38,15 @@ class Budget:
                     "--validation, or hold out more"
                 )
             if not config.patience:
-                raise UsageError(f"{wanted}, for with --patience 0 no loss ends the training; or give --patience N")
+                raise UsageError(f"{wanted}, for with `patience` 0 no loss ends the training; or set it")
             if config.schedule != "constant":
                 raise UsageError(
-                    f"--schedule {config.schedule}: has no end that the learning rate could fall to; give --epochs, "
-                    "--max-updates or --max-minutes, or --schedule constant"
+                    f"`schedule` {config.schedule} has no end that the learning rate could fall to; give --epochs, "
+                    "--max-updates or --max-minutes, or set `schedule` to constant"
                 )
         if updates is not None and (config.warmup_updates or 0) > updates:
             raise UsageError(
-                f"--warmup-updates: is {config.warmup_updates:,} where the training has {updates:,}, and the learning "
+                f"`warmup_updates` is {config.warmup_updates:,} where the training has {updates:,}, and the learning "
                 "rate would never be reached; give less"
             )
 

@@ -1,4 +1,4 @@
-"""What of a training follows from how much there is to learn from, where neither a preset nor the user says it.
+"""The settings that follow from the size of the data where they are `auto`.
 
 The rules go through what was measured, and are straight lines over the logarithm of the number of distinct pairs; where
 phrase pairs are learnt in context, of sentences.
@@ -28,15 +28,18 @@ class _Passes:
 _OF_PAIRS, _OF_SENTENCES = _Passes(0.82, 5), _Passes(3, 30)
 
 
-def settings_by_size(examples: int, batch_size: int, in_context: bool = False) -> dict[str, dict[str, Any]]:
-    """Return the values of options by their sections.
+def settings_by_size(
+    examples: int, batch_size: int, in_context: bool = False, max_updates: int | None = None
+) -> dict[str, dict[str, Any]]:
+    """Return the values of settings that are `auto`, by their sections.
 
     Args:
         examples: distinct pairs, or sentences in which pairs are learnt.
         batch_size: of an update.
         in_context: whether they are sentences.
+        max_updates: of the training, if its length is known.
     """
-    updates = updates_by_size(examples, batch_size, in_context)
+    updates = max_updates or updates_by_size(examples, batch_size, in_context)
     return {
         # How many pairs there are in context, nobody has counted; it was good for 29,000 sentences.
         "model": {"dropout": _DROPOUT_IN_CONTEXT if in_context else dropout_by_size(examples)},

@@ -1,55 +1,161 @@
-"""Settings in layers: preset, TOML file, command line or arguments, of which a later one goes before."""
+"""Settings in layers: a preset, then a TOML file, then the command line or keyword arguments. A later layer wins.
+
+A preset is a TOML file of the package. `auto` is a value of the settings that can follow from the size of the data.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from phrasescore.configuration import Section, check_values
-from phrasescore.training.presets import BY_SIZE
+from phrasescore import documents
+from phrasescore.configuration import (
+    AUTO,
+    Section,
+    check_values,
+    option_types,
+    options_of,
+    read_toml,
+    scalar_type,
+    suggestion,
+    unknown_key,
+)
+from phrasescore.documents import parse_toml
+from phrasescore.errors import UsageError, UserError
 from phrasescore.training.training_config import BUDGET
 
 AT_CONSTANT_RATE = "with the schedule `constant`, which ends at the rate it begins with"
 
+Sections = Mapping[str, type[Section]]
 Values = Mapping[str, Mapping[str, Any]]
 """The values of each section."""
 
 
-def merge_layers(
-    sections: Mapping[str, type[Section]], layers: Sequence[tuple[str, Values]]
-) -> dict[str, dict[str, Any]]:
-    """Return the values of each section, those of later layers before those of earlier ones.
+@dataclass(frozen=True)
+class Layer:
+    """Some values."""
 
-    Args:
-        sections: those that there are.
-        layers: each with what messages call it.
+    place: str
+    """Where they come from, for messages."""
+    values: Values
+    names: Mapping[str, str] = field(default_factory=dict)
+    """How the user wrote the name of each, for messages; nothing for a preset."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The values of all layers."""
+
+    values: dict[str, dict[str, Any]]
+    automatic: frozenset[str]
+    """Settings whose value is `auto`; they are not among the values."""
+    given: dict[str, str]
+    """Settings that the user gave, each with its name as the user wrote it."""
+
+
+def preset_names(folder: Path) -> list[str]:
+    """Return the names of the presets in a folder of the package."""
+    return sorted(path.stem for path in folder.glob("*.toml"))
+
+
+def read_presets(folder: Path) -> dict[str, Values]:
+    """Return the values of each preset in a folder of the package."""
+    return {name: read_preset(folder, name).values for name in preset_names(folder)}
+
+
+def read_preset(folder: Path, name: str) -> Layer:
+    """Return a preset, by the name of its file.
+
+    Raises:
+        UserError: there is none of this name.
+    """
+    names = preset_names(folder)
+    if name not in names:
+        raise UserError(f"there is no preset `{name}`; {suggestion(name, names)}")
+    return Layer(f"preset {name}", documents.read_toml(folder / f"{name}.toml"))
+
+
+def read_file(path: Path, sections: Sections) -> Layer:
+    """Return the layer of a TOML file.
+
+    Raises:
+        UserError: it cannot be read, is not TOML, or has an unknown section.
+    """
+    values = read_toml(path, sections)
+    return Layer(str(path), values, {key: f"{path}: [{name}] {key}" for name in values for key in values[name]})
+
+
+def parse_change(text: str, sections: Sections) -> tuple[str, str, Any]:
+    """Return section, key and value of a `--set SECTION.KEY=VALUE`. VALUE is TOML, or a word without quotes.
+
+    Raises:
+        UsageError: it has another form, or section, key or value are wrong; the nearest name is suggested.
+    """
+    place = f"--set {text}"
+    name, _, written = (part.strip() for part in text.partition("="))
+    section, dot, key = name.partition(".")
+    if not dot:
+        homes = [f"{home}.{name}" for home, kind in sections.items() if name in options_of(kind)]
+        advice = f"did you mean `{homes[0]}`?" if homes else "give SECTION.KEY=VALUE, as in training.epochs=3"
+        raise UsageError(f"{place}: names no section; {advice}")
+    if section not in sections:
+        raise UsageError(unknown_key(section, sections, place))
+    if not written:
+        raise UsageError(f"{place}: has no value; give SECTION.KEY=VALUE, as in training.epochs=3")
+    kind = option_types(sections[section]).get(key, str)
+    try:
+        return section, key, _checked(sections[section], {key: _parsed(written, scalar_type(kind))}, place)[key]
+    except UserError as error:
+        raise UsageError(str(error)) from None
+
+
+def _parsed(written: str, kind: type) -> Any:
+    """Return a value written in TOML; a text needs no quotes."""
+    if kind in (str, Path) and written[0] not in "\"'":
+        return written
+    try:
+        values = parse_toml(f"value = {written}".encode(), "")
+    except UserError:
+        return written
+    return values["value"] if len(values) == 1 else written
+
+
+def merge_layers(sections: Sections, layers: Sequence[Layer]) -> Merged:
+    """Return the values of all layers, later ones before earlier ones.
 
     Raises:
         UserError: a key or a value is wrong.
     """
     values: dict[str, dict[str, Any]] = {name: {} for name in sections}
-    for place, layer in layers:
-        checked = {name: check_values(sections[name], given, place) for name, given in layer.items()}
+    for layer in layers:
+        checked = {name: _checked(sections[name], given, layer.place) for name, given in layer.values.items()}
         if BUDGET & checked.get("training", {}).keys():
-            # A budget replaces the one of the layer below, so that `--epochs 3` does not also mean 15 minutes.
-            values["training"] = {key: value for key, value in values["training"].items() if key not in BUDGET}
+            # A budget replaces the whole one of the layer below, so that `--epochs 3` does not also mean 15 minutes.
+            values["training"] = {
+                key: value for key, value in values["training"].items() if key not in BUDGET and value != AUTO
+            }
         for name, given in checked.items():
             values[name] |= given
-    return values
+    automatic = frozenset(key for given in values.values() for key, value in given.items() if value == AUTO)
+    return Merged(
+        {name: {key: value for key, value in given.items() if key not in automatic} for name, given in values.items()},
+        automatic,
+        {key: name for layer in layers for key, name in layer.names.items()},
+    )
 
 
-def names_given(layers: Sequence[tuple[str, Values]]) -> frozenset[str]:
-    """Return the names of the options that some layers give."""
-    return frozenset(name for _, layer in layers for values in layer.values() for name in values)
+def _checked(section: type[Section], values: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Return some values of a section, checked.
 
-
-def left_to_size(preset: str, values: Values) -> frozenset[str]:
-    """Return which options of a preset that may follow the number of pairs do: those without a value.
-
-    With a budget that is given those of training do not: an evaluation after each twentieth of another one would end it
-    too soon, or never come.
+    Raises:
+        UserError: a key is unknown or cannot be set by a user, or a value is wrong.
     """
-    sections = BY_SIZE.get(preset, {})
-    if BUDGET & values["training"].keys():
-        sections = {name: options for name, options in sections.items() if name != "training"}
-    return frozenset(name for section, names in sections.items() for name in names - values[section].keys())
+    known = options_of(section)
+    for key in values:
+        if key not in known:
+            raise UserError(unknown_key(key, known, place))
+    automatic = {key: AUTO for key, value in values.items() if value == AUTO and known[key].metadata.get("auto")}
+    others = {key: value for key, value in values.items() if key not in automatic}
+    return {**check_values(section, others, place), **automatic}

@@ -58,12 +58,11 @@ def prepare(
         UsageError: there is a table to validate with, of which no pairs may be taken.
         UserError: the table is faulty, or the folder holds something else or a run with other settings.
     """
-    _require_alone(settings)
     settings.check()
     if validation is not None and not settings.data.held_out_limit:
         raise UsageError(
-            "--held-out-limit: is the most pairs of --validation, too, and 0 leaves none to measure; give more, or "
-            "--held-out 0 if no others are to be held out"
+            "`held_out_limit` is the most pairs of --validation, too, and 0 leaves none to measure; give more, or set "
+            "`held_out` to 0 to hold out no others"
         )
     state = folder / TRAINING_STATE
 
@@ -111,22 +110,21 @@ def prepare_sentences(
         UsageError: settings do not go together.
         UserError: the text is faulty, or the folder holds something else or a run with other settings.
     """
-    _require_alone(settings)
     config = settings.sentences or SentenceConfig()
     if config.bleu_sentences:
         if validation is None:
             raise UsageError(
-                "--bleu-sentences: are sentences to validate with; give --validation-source and --validation-target"
+                "`bleu_sentences` are sentences to validate with; give --validation-source and --validation-target"
             )
         paths = validation.source, validation.target
         if any(map(can_be_read_only_once, paths)):
-            raise UsageError("--bleu-sentences: reads the sentences to validate with twice; give files")
+            raise UsageError("`bleu_sentences` reads the sentences to validate with twice; give files")
         load_corpus_bleu()
 
     def make(network: EncoderDecoder, training: TrainingConfig, read: _Text) -> SentenceTask:
         sample = None
         if validation is not None and config.bleu_sentences:
-            sources, references = first_sentences(validation, config.bleu_sentences, settings.data, config)
+            sources, references = first_sentences(validation, config.bleu_sentences, settings.data)
             sample = BleuSample(read.data.source_vocabulary.encode(sources), references, read.data.target_vocabulary)
         other = None if read.others is None else read.others.pairs
         kept = read.data.pairs.take(read.held_out)
@@ -170,18 +168,8 @@ def prepare_in_context(
         return ContextTask(network, training, device, read.data.pairs, read.lines, kept, other)
 
     if not settings.data.held_out_limit:
-        raise UsageError("--held-out-limit: is the most phrase pairs that are measured, and 0 leaves none; give more")
+        raise UsageError("`held_out_limit` is the most phrase pairs that are measured, and 0 leaves none; give more")
     return _prepare_text(text, folder, settings, device, validation, start, make)
-
-
-def _require_alone(settings: Settings) -> None:
-    """Check that a network that is to read whole sentences for their phrases is not trained on something else.
-
-    Raises:
-        UsageError: it would be.
-    """
-    if settings.model.in_context:
-        raise UsageError("--in-context: needs word-aligned sentences; give --source, --target and --alignment")
 
 
 @dataclass(frozen=True)
@@ -209,7 +197,7 @@ def _prepare_text(
     """Read parallel text and set up a trainer for the task that `make` makes of it; see `prepare_sentences`."""
     settings.check()
     if settings.data.weight_by_count:
-        raise UsageError("--weight-by-count: is for phrase tables, sentences have no counts; leave it out")
+        raise UsageError("`weight_by_count` is for phrase tables, sentences have no counts; leave it out")
     config, state = settings.sentences or SentenceConfig(), folder / TRAINING_STATE
 
     def read() -> tuple[PairData, PairData | None]:
@@ -245,8 +233,8 @@ def _files_of(text: ParallelText, prefix: str) -> dict[str, Path | None]:
 def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderDecoder:
     if settings.model.share_embeddings and data.source_vocabulary.digest() != data.target_vocabulary.digest():
         raise UserError(
-            "--share-embeddings: needs the same words on both sides, which these are not; give one text of both sides "
-            "as --source-corpus and --target-corpus, and vocabularies of one size"
+            "`share_embeddings` needs the same words on both sides, which these are not; give one text of both sides "
+            "as `source_corpus` and `target_corpus`, and vocabularies of one size"
         )
 
     def build() -> EncoderDecoder:

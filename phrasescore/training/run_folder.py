@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
-from phrasescore.configuration import Section
 from phrasescore.errors import UserError, naming
 from phrasescore.files import STANDARD_STREAM, lock_file, make_folder, real_path, require_folder
 from phrasescore.model_files import CONFIG, WEIGHTS
 from phrasescore.model_folder import REPLACEMENT, TRAINING_STATE, model_kind, network_file
-from phrasescore.plugins import loaded_plugins
 from phrasescore.training.checkpoint import CHECKPOINT, open_checkpoint
 from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks
-from phrasescore.training.training_config import BUDGET
 
 LOCK = "lock"
 _RESTARTED = "restarted"
-_FOLLOW_BUDGET = {"warmup_updates", "evaluate_every"}
-_MAY_CHANGE = BUDGET | _FOLLOW_BUDGET | {"patience", "bleu_sentences", "source_corpus", "target_corpus"}
-"""What may be different when a run is resumed. Of a corpus that is its name: the vocabularies tell what it holds."""
 
 
 class RunFolder:
@@ -171,15 +162,6 @@ def _require_state(folder: Path, restart: bool) -> None:
             f"{folder}: holds a network but not the state of its training; give another folder, or --restart "
             "to replace it"
         )
-
-
-def fixed_values(*sections: Section) -> dict[str, Any]:
-    """Return what of some sections, and of the plugins, must be the same when a run is resumed, as JSON values."""
-    values = {item.name: getattr(section, item.name) for section in sections for item in fields(section)}
-    fixed = {key: value for key, value in values.items() if key not in _MAY_CHANGE}
-    if plugins := loaded_plugins():
-        fixed["plugins"] = sorted(plugins.values())
-    return dict(json.loads(json.dumps(fixed, default=str)))
 
 
 def places(files: Mapping[str, str | Path | None]) -> dict[str, str | None]:

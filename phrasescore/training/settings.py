@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
-from phrasescore.configuration import refuse_given
+from phrasescore.configuration import Section, options_of, refuse_given
 from phrasescore.errors import UsageError
 from phrasescore.nn.architecture import ModelConfig
-from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.nn.size import without_numbers
 from phrasescore.pairs import DataConfig
 from phrasescore.sentences import SentenceConfig
 from phrasescore.training.by_size import settings_by_size
-from phrasescore.training.layers import AT_CONSTANT_RATE
-from phrasescore.training.optimisers import OPTIMISERS
-from phrasescore.training.run_folder import fixed_values
-from phrasescore.training.training_config import TrainingConfig
+from phrasescore.training.layers import AT_CONSTANT_RATE, Layer, merge_layers, read_preset
+from phrasescore.training.training_config import TrainingConfig, fixed_values
 
+LearnsFrom = Literal["table", "sentences", "aligned"]
+"""A phrase table, parallel text, or phrase pairs in word-aligned text."""
+SECTIONS: dict[str, type[Section]] = {
+    "model": ModelConfig,
+    "data": DataConfig,
+    "sentences": SentenceConfig,
+    "training": TrainingConfig,
+}
+PRESETS = Path(__file__).with_name("presets")
+DEFAULT_PRESETS: dict[LearnsFrom, str] = {"table": "small", "sentences": "attention", "aligned": "context"}
+
+_IDLE: dict[LearnsFrom, tuple[str, ...]] = {
+    "table": ("pairs_a_sentence",),
+    "sentences": ("pairs_a_sentence", "long_pairs"),
+    "aligned": (),
+}
+"""Settings of the training that change nothing."""
 _FEW_WORDS = 3
 
 
@@ -33,13 +48,42 @@ class Settings:
     sentences: SentenceConfig | None = None
     """Of parallel text; None for a phrase table."""
     by_size: frozenset[str] = frozenset()
-    """Options whose values are still to follow from how much there is to learn from."""
-    given: frozenset[str] = frozenset()
-    """Options that were given, and not by a preset."""
+    """Settings that were `auto`: their values are still to follow from the size of the data."""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """Settings that the user gave, each with its name as the user wrote it."""
+
+    @classmethod
+    def of(cls, learns_from: LearnsFrom, preset: str | None, layers: Sequence[Layer]) -> Settings:
+        """Return the settings of a preset, or of the default one, under the layers of the user.
+
+        Raises:
+            UserError: a key or a value is wrong.
+            UsageError: a setting is for other data.
+        """
+        if preset == DEFAULT_PRESETS["aligned"] and learns_from != "aligned":
+            raise UsageError("--preset context: is for word-aligned text; give --source, --target and --alignment")
+        merged = merge_layers(SECTIONS, [read_preset(PRESETS, preset or DEFAULT_PRESETS[learns_from]), *layers])
+        values = merged.values
+        if learns_from == "table":
+            for name in options_of(SentenceConfig).keys() & merged.given.keys():
+                raise UsageError(f"{merged.given[name]}: is for parallel text; leave it out or give --source")
+        # A preset may be for other data.
+        for name in _IDLE[learns_from]:
+            values["training"].pop(name, None)
+        return cls(
+            ModelConfig(**values["model"], in_context=learns_from == "aligned"),
+            DataConfig(**values["data"]),
+            TrainingConfig(**values["training"]),
+            None if learns_from == "table" else SentenceConfig(**values["sentences"]),
+            merged.automatic,
+            merged.given,
+        )
 
     def fitted(self, examples: int) -> Settings:
         """Return the settings for so many distinct pairs, or sentences."""
-        found = settings_by_size(examples, self.training.batch_size, self.model.in_context)
+        found = settings_by_size(
+            examples, self.training.batch_size, self.model.in_context, max_updates=self.training.max_updates
+        )
         model, training = (
             {name: value for name, value in found[section].items() if name in self.by_size}
             for section in ("model", "training")
@@ -63,6 +107,11 @@ class Settings:
             UserError: something does not exist (the nearest name is suggested), two forms do not go together, or one
                 would change nothing.
         """
+        # Here, for they need PyTorch, which takes seconds to import: help and mistyped options should not wait for it.
+        from phrasescore.nn.encoder_decoder import EncoderDecoder
+        from phrasescore.nn.size import without_numbers
+        from phrasescore.training.optimisers import OPTIMISERS
+
         OPTIMISERS[self.training.optimiser]
         self.model.check_effect()
         if self.model.in_context and self.data.direction != "target-given-source":
@@ -94,11 +143,11 @@ class Settings:
         if not model.feed_word:
             idle(["teacher_forcing"], "where no words are fed to the decoder")
         if model.attends_before_step and not model.feed_context and "feed_context" in self.given:
-            # To say that it is fed says what is so.
+            # To set it to true is no contradiction.
             raise UsageError(
-                "--no-feed-context: changes nothing where attention looks before the step, which gets what it found; "
-                "leave it out"
+                f"{self.given['feed_context']}: changes nothing where attention looks before the step, which gets what "
+                "it found; leave it out"
             )
-        # --no-summary says what is so, and settings of systems that extend one another may say it.
+        # To set it to false is no contradiction, and settings of systems that extend one another may do so.
         if model.summary and not model.uses_summary:
             idle(["summary"], "where neither the steps nor the first state of the decoder see the summary")

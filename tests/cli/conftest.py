@@ -17,6 +17,14 @@ def copier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, target = write_sentences(folder, "train", 1600, seed=1)
     other_source, other_target = write_sentences(folder, "valid", 100, seed=2)
     arguments = ["train", "--source", source, "--target", target, "--validation-source", other_source]
-    arguments += ["--validation-target", other_target, "--bleu-sentences", "50", "-o", folder / "model", *OPTIONS]
+    arguments += [
+        "--validation-target",
+        other_target,
+        "--set",
+        "sentences.bleu_sentences=50",
+        "-o",
+        folder / "model",
+        *OPTIONS,
+    ]
     assert main([str(argument) for argument in arguments]) == 0
     return folder / "model"

@@ -27,11 +27,14 @@ from safetensors.numpy import load_file, save_file
 import phrasescore
 from moses_integration.cli import make_parser as make_smt_parser
 from phrasescore.cli import make_parser
-from phrasescore.training.presets import BY_SIZE, DEFAULT_PRESET
+from phrasescore.training.layers import read_preset
+from phrasescore.training.settings import DEFAULT_PRESETS, PRESETS
 from tests.cli.running import ENVIRONMENT, MODEL, run
 from tests.conftest import DATA, MINI
 
-TINY_OPTIONS = "--hidden 8 --embedding 5 --output-rank 3 --batch-size 32 --evaluate-every 20 --device cpu"
+TINY_OPTIONS = (
+    "--hidden 8 --set model.embedding=5 --set model.output_rank=3 --batch-size 32 --evaluate-every 20 --device cpu"
+)
 
 
 def error_of(done: subprocess.CompletedProcess[bytes], code: int = 1) -> str:
@@ -92,7 +95,7 @@ def test_scores_of_pairs() -> None:
 def test_networks_are_averaged_if_they_know_the_same_words(small_table: Path, tmp_path: Path) -> None:
     for name, words in (("a", "30"), ("b", "30"), ("other", "20")):
         options = [*TINY_OPTIONS.split(), "--max-updates", "2", "--seed", str(ord(name[0])), "-q"]
-        options += ["--target-vocabulary", words]
+        options += ["--set", f"data.target_vocabulary={words}"]
         assert run("train", small_table, "-o", tmp_path / name, *options).returncode == 0
     models: list[list[str | Path]] = [["-m", tmp_path / name] for name in ("a", "b", "other")]
     pair = b"the\tle\n"
@@ -225,7 +228,7 @@ def test_only_the_sources_of_a_text(mini_table: Path, tmp_path: Path) -> None:
 
 def test_a_corpus_without_words_is_none_to_count_words_in(mini_table: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
-    done = run("train", mini_table, "--source-corpus", tmp_path / "empty", "-o", tmp_path / "rnn")
+    done = run("train", mini_table, f"--set=data.source_corpus={tmp_path / 'empty'}", "-o", tmp_path / "rnn")
     assert "empty: has no words" in error_of(done)
 
 
@@ -237,7 +240,7 @@ def test_a_corpus_without_words_is_none_to_count_words_in(mini_table: Path, tmp_
         (["annotate", "TABLE", "-m", MODEL, "--device", "cuda:7"], "device `cuda:7`: is not here"),
         (["annotate", "TABLE", "-m", MODEL, "--device", "abacus"], "device `abacus`: there is none of this name"),
         (["annotate", "TABLE", "-m", MODEL, "-o", "/proc/nowhere/x.gz"], "cannot be written"),
-        (["train", "TABLE", "-o", "FOLDER/rnn", "--held-out", "1"], "leaves no pairs to train on"),
+        (["train", "TABLE", "-o", "FOLDER/rnn", "--set", "data.held_out=1"], "leaves no pairs to train on"),
         (["train", "TABLE", "-o", "/proc/rnn"], "/proc/rnn"),
         (["annotate", "TABLE", "-m", MODEL, "--report", "/nowhere/r.json"], "/nowhere/r.json: cannot be written"),
         (["check", "nowhere.gz"], "cannot be read"),
@@ -274,8 +277,8 @@ def test_wrong_usage_is_exit_code_2(small_table: Path) -> None:
         (["train", "TABLE", "--batch-size", "0"], "--batch-size: is 0; give at least 1"),
         (["train", "TABLE", "--batch-size", f"{2**31}"], "--batch-size: is 2147483648; give at most 2147483647"),
         (["train", "TABLE", "--max-minutes", "0"], "--max-minutes: is 0.0; give at least"),
-        (["train", "TABLE", "--held-out", "inf"], "--held-out: is inf; give at most 1"),
-        (["lm", "train", "TABLE", "--held-out", "inf"], "--held-out: is inf; give at most 1"),
+        (["train", "TABLE", "--set", "data.held_out=inf"], "held_out is 'inf'; give a number"),
+        (["lm", "train", "TABLE", "--set", "text.held_out=inf"], "held_out is 'inf'; give a number"),
         (["train", "TABLE", "--seed", "4294967296"], "--seed: is 4294967296; give at most 4294967295"),
         (["annotate", "TABLE", "-m", MODEL, "--replace-last", "1", "--on-error", "keep"], "does not go with --on-err"),
         (["annotate", "TABLE", "-m", MODEL, "--columns", "score", "score"], "--columns: are named twice; give each"),
@@ -308,7 +311,15 @@ def test_nothing_is_started_over_on_standard_output(small_table: Path) -> None:
 @pytest.mark.parametrize(("share", "is_none"), [("0.001", True), ("0.5", False)])
 def test_that_nothing_is_held_out_is_said(small_table: Path, tmp_path: Path, share: str, is_none: bool) -> None:
     done = run(
-        "train", small_table, "-o", tmp_path / "rnn", "--held-out", share, *TINY_OPTIONS.split(), "--max-updates", "2"
+        "train",
+        small_table,
+        "-o",
+        tmp_path / "rnn",
+        "--set",
+        f"data.held_out={share}",
+        *TINY_OPTIONS.split(),
+        "--max-updates",
+        "2",
     )
     assert done.returncode == 0, done.stderr
     assert (b", nothing held out" in done.stderr) == is_none
@@ -325,7 +336,18 @@ def test_a_value_out_of_range_in_a_file_is_not_wrong_usage(small_table: Path, tm
 def test_a_configuration_file_and_the_command_line(small_table: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text("[model]\nhidden = 8\nembedding = 6\n[training]\nmax_updates = 3\nbatch_size = 16\n")
-    done = run("train", small_table, "-o", tmp_path / "rnn", "--config", config, "--embedding", "5", "--device", "cpu")
+    done = run(
+        "train",
+        small_table,
+        "-o",
+        tmp_path / "rnn",
+        "--config",
+        config,
+        "--set",
+        "model.embedding=5",
+        "--device",
+        "cpu",
+    )
     assert done.returncode == 0, done.stderr
     model = json.loads((tmp_path / "rnn/config.json").read_text())["model"]
     assert (model["hidden"], model["embedding"]) == (8, 5)
@@ -338,7 +360,7 @@ def test_a_configuration_file_and_the_command_line(small_table: Path, tmp_path: 
 
 @pytest.mark.parametrize("in_a_file", [False, True])
 def test_a_given_budget_replaces_that_of_the_preset(small_table: Path, tmp_path: Path, in_a_file: bool) -> None:
-    assert "max_updates" in BY_SIZE[DEFAULT_PRESET]["training"]
+    assert "max_updates" in read_preset(PRESETS, DEFAULT_PRESETS["table"]).values["training"]
     budget = ["--max-updates", "2"]
     if in_a_file:
         (tmp_path / "budget.toml").write_text("[training]\nmax_updates = 2\n")
@@ -352,13 +374,13 @@ def test_a_given_budget_replaces_that_of_the_preset(small_table: Path, tmp_path:
 def test_what_nobody_says_follows_the_table_and_is_said(small_table: Path, tmp_path: Path) -> None:
     done = run("train", small_table, "-o", tmp_path / "rnn", *TINY_OPTIONS.split())
     said, description = done.stderr.decode(), json.loads((tmp_path / "rnn/config.json").read_text())
-    assert "\nas suits how much there is to learn from: --dropout 0.6, --max-updates 94\n" in said
+    assert "\nby the size of the data: --dropout 0.6, --max-updates 94\n" in said
     assert re.search(r"\ntraining takes about \d+ seconds, if the loss falls for so long\nupdate 20,", said)
     training = description["training"]
     assert (description["model"]["dropout"], training["max_updates"], training["evaluate_every"]) == (0.6, 94, 20)
     assert training["warmup_updates"] == 9
     done = run("train", small_table, "-o", tmp_path / "other", *TINY_OPTIONS.split(), "--dropout", "0", "--epochs", "1")
-    assert "as suits" not in done.stderr.decode()
+    assert "by the size" not in done.stderr.decode()
     assert json.loads((tmp_path / "other/config.json").read_text())["model"]["dropout"] == 0
 
 
@@ -380,8 +402,8 @@ def test_training_saves_on_a_signal_and_resumes(
 ) -> None:
     folder = tmp_path / "rnn"
     command = [sys.executable, "-m", "phrasescore", "train", str(small_table), "-o", str(folder)]
-    command += [*TINY_OPTIONS.split(), "--epochs", "100000", "--patience", "0"]
-    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, env=ENVIRONMENT)
+    command += [*TINY_OPTIONS.split(), "--set", "training.patience=0"]
+    process = subprocess.Popen([*command, "--epochs", "100000", *options], stderr=subprocess.PIPE, env=ENVIRONMENT)
     wait_for(folder, "training-state/checkpoint.safetensors")
     process.send_signal(number)
     _, messages = process.communicate(timeout=60)
@@ -621,10 +643,10 @@ def test_a_description_of_the_wrong_form_is_one_sentence(tmp_path: Path, changes
 @pytest.mark.parametrize(
     ("options", "option"),
     [
-        ("--preset plain --maxout 5", "--maxout"),
-        ("--preset plain --summary", "--summary"),
-        ("--no-feed-word --teacher-forcing 0.5", "--teacher-forcing"),
-        ("--schedule constant --final-rate 0.5", "--final-rate"),
+        ("--preset plain --set model.maxout=5", "--set model.maxout"),
+        ("--preset plain --set model.summary=true", "--set model.summary"),
+        ("--set model.feed_word=false --set training.teacher_forcing=0.5", "--set training.teacher_forcing"),
+        ("--set training.schedule=constant --set training.final_rate=0.5", "--set training.final_rate"),
     ],
 )
 def test_options_of_training_that_would_change_nothing(tmp_path: Path, options: str, option: str) -> None:
@@ -638,7 +660,7 @@ def test_options_of_training_that_would_change_nothing(tmp_path: Path, options: 
     "arguments",
     [
         ("train", "--source", "-", "--target", "-", "-o", "rnn"),
-        ("train", "TABLE", "--source-corpus", "-", "--target-corpus", "-", "-o", "rnn"),
+        ("train", "TABLE", "--set", "data.source_corpus=-", "--set", "data.target_corpus=-", "-o", "rnn"),
         ("annotate", "-", "-m", MODEL, "--only-sources-in", "-"),
         ("train", "--source", "-", "--target", "text", "--alignment", "-", "-o", "net"),
         ("lm", "train", "-", "--validation", "-", "-o", "lm"),
@@ -707,16 +729,16 @@ def test_help_needs_no_torch(command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "option", "shown"),
     [
-        ("train", "--hidden N", "1000 with cho2014, base; 384 with small, context; 256 with plain; 512 with attention"),
-        ("train", "--max-minutes X", "none with cho2014, small, context, plain, attention; 60.0 with base"),
+        ("train", "--hidden N", "512 with attention; 1000 with cho2014; 384 with context, small; 256 with plain"),
+        ("train", "--max-minutes X", "none"),
         (
             "train",
             "--max-updates N",
-            "none with cho2014, base, plain, attention; by the size of the data with small, context",
+            "none with attention, cho2014, plain; auto with context, small",
         ),
-        ("train", "--feed-word, --no-feed-word", "true"),
+        ("train", "model.feed_word=true|false", "true"),
         ("train", "--seed N", "1"),
-        ("lm train", "--first-hidden N", "1536 with cho2014; 384 with small"),
+        ("lm train", "model.first_hidden=N", "1536 with cho2014; 384 with small"),
         ("translate", "--beam N", "5"),
     ],
 )

@@ -13,15 +13,16 @@ from pathlib import Path
 import pytest
 
 from phrasescore.cli import main
-from phrasescore.lm.presets import PRESETS
-from phrasescore.lm.text_config import TextConfig
+from phrasescore.lm.settings import PRESETS, TextConfig
 from phrasescore.nn.architecture import NeuralLmConfig
+from phrasescore.training.layers import read_preset
 from phrasescore.training.training_config import BUDGET
 from tests.cli.running import run
 from tests.conftest import DATA, MINI
 
 ARPA = str(MINI / "lm.fr.arpa")
-OPTIONS = "--embedding 8 --first-hidden 16 --second-hidden 12 --vocabulary 60 --batch-size 256 --learning-rate 1e-2"
+OPTIONS = "--set model.embedding=8 --set model.first_hidden=16 --set model.second_hidden=12"
+OPTIONS += " --vocabulary 60 --batch-size 256 --learning-rate 1e-2"
 TEXT = (MINI / "test.fr").read_bytes()
 
 
@@ -205,8 +206,8 @@ def test_what_nothing_would_end_is_not_begun(tmp_path: Path, capsys: pytest.Capt
 
 def test_the_paper_s_sizes() -> None:
     """Cho et al. 2014, section 4.1.2."""
-    values = PRESETS["cho2014"]
-    model, text, training = NeuralLmConfig(**values["model"]), TextConfig(**values["text"]), values["training"]
+    values = read_preset(PRESETS, "cho2014").values
+    model, text, training = NeuralLmConfig(**values.get("model", {})), TextConfig(**values["text"]), values["training"]
     assert (model.order, model.embedding, model.first_hidden, model.second_hidden) == (7, 512, 1536, 1024)
     assert (model.initialisation, model.dropout, model.self_normalise) == ("uniform", 0, 0)
     assert (text.vocabulary, text.held_out) == (15_000, 0.001)
@@ -216,20 +217,22 @@ def test_the_paper_s_sizes() -> None:
 
 
 def test_nothing_is_held_out_beside_a_validation_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--validation", str(MINI / "dev.fr"), "--held-out", "0.1"]
+    options = ["--validation", str(MINI / "dev.fr"), "--set", "text.held_out=0.1"]
     assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(tmp_path / "lm"), *options]) == 2
-    assert "--held-out: does nothing with --validation, in whose place sentences are held" in capsys.readouterr().err
+    assert (
+        "--set text.held_out: does nothing with --validation, in whose place sentences are held"
+        in capsys.readouterr().err
+    )
 
 
 def test_what_other_networks_learn_by_is_not_offered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["lm", "train", "--help-all"])
     said = capsys.readouterr().out
-    assert "--teacher-forcing" not in said
-    assert "--long-pairs" not in said
-    assert "--pairs-a-sentence" not in said
-    for option in ("--teacher-forcing", "--long-pairs", "--pairs-a-sentence"):
-        assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(tmp_path / "lm"), option, "1"]) == 2
+    for name in ("teacher_forcing", "long_pairs", "pairs_a_sentence"):
+        assert name not in said
+        option = f"--set training.{name}"
+        assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(tmp_path / "lm"), *f"{option}=1".split()]) == 2
         assert f"{option}: changes nothing in a language model; leave it out" in capsys.readouterr().err
 
 

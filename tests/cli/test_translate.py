@@ -277,24 +277,30 @@ VALIDATING = ["--source", "A", "--target", "A", "--validation-source", "A", "--v
         (["--source", "A", "--target", "B"], "/B has 2; give files of the same sentences", 1),
         (["--source", "A", "--target", "A", "--validation-source", "A"], "give both", 2),
         (["--source", "A", "--target", "A", "--validation", "T"], "is a phrase table; for sentences give", 2),
-        (["--source", "A", "--target", "A", "--weight-by-count"], "is for phrase tables", 2),
-        (["--source", "A", "--target", "A", "--bleu-sentences", "5"], "give --validation-source", 2),
+        (["--source", "A", "--target", "A", "--set", "data.weight_by_count=true"], "is for phrase tables", 2),
+        (["--source", "A", "--target", "A", "--set", "sentences.bleu_sentences=5"], "give --validation-source", 2),
         (
-            [*VALIDATING, "-", "--bleu-sentences", "5"],
-            "--bleu-sentences: reads the sentences to validate with twice",
+            [*VALIDATING, "-", "--set", "sentences.bleu_sentences=5"],
+            "`bleu_sentences` reads the sentences to validate with twice",
             2,
         ),
-        (["--source", "A", "--target", "A", "--held-out", "1"], "leave no sentences to train on", 1),
-        (["--source", "A", "--target", "A", "--max-words", "1"], "contain no usable sentence pairs", 1),
-        (["--source", "A", "--target", "A", "--decoder-unit", "gruu"], "there is no unit `gruu`; did you mean", 1),
-        (["--source", "A", "--target", "A", "--optimiser", "adamm"], "there is no optimiser `adamm`; did you mean", 1),
-        (["--source", "A", "--target", "A", "--teacher-forcing", "1.5"], "give at most 1", 2),
-        (["TABLE", "--final-rate", "nan"], "--final-rate: is nan; give at least 0", 2),
+        (["--source", "A", "--target", "A", "--set", "data.held_out=1"], "leave no sentences to train on", 1),
+        (["--source", "A", "--target", "A", "--set", "sentences.max_words=1"], "contain no usable sentence pairs", 1),
+        (
+            ["--source", "A", "--target", "A", "--set", "model.decoder_unit=gruu"],
+            "there is no unit `gruu`; did you mean",
+            1,
+        ),
+        (
+            ["--source", "A", "--target", "A", "--set", "training.optimiser=adamm"],
+            "there is no optimiser `adamm`; did you mean",
+            1,
+        ),
+        (["--source", "A", "--target", "A", "--set", "training.teacher_forcing=1.5"], "give at most 1", 2),
+        (["TABLE", "--set", "training.final_rate=nan"], "final_rate is 'nan'; give a number", 2),
         (["TABLE", "--max-minutes", "inf"], "--max-minutes: is inf; give at most 10000000", 2),
-        (["--source", "A", "--target", "A", "--tokenise-source="], "the language is empty; give one, as en", 1),
-        (["TABLE", "--min-count", "2"], "--min-count: is for parallel text", 2),
-        (["TABLE", "--tokenise-target="], "--tokenise-target: is for parallel text", 2),
-        (["TABLE", "--config", "T"], "[sentences] is for parallel text; leave it out or give --source", 1),
+        (["TABLE", "--set", "sentences.min_count=2"], "--set sentences.min_count: is for parallel text", 2),
+        (["TABLE", "--config", "T"], "[sentences] min_count: is for parallel text; leave it out or give --source", 2),
     ],
 )
 def test_errors_of_training_on_sentences(translate: Run, options: list[str], message: str, code: int) -> None:
@@ -305,11 +311,11 @@ def test_errors_of_training_on_sentences(translate: Run, options: list[str], mes
     assert message in translate.error("train", *options, "-o", translate.folder / "model", *OPTIONS, code=code)
 
 
-@pytest.mark.parametrize("option", ["--held-out", "--held-out-limit"])
+@pytest.mark.parametrize("option", ["--set data.held_out", "--set data.held_out_limit"])
 def test_nothing_is_held_out_beside_sentences_to_validate_with(translate: Run, option: str) -> None:
     texts = ["--source", "A", "--target", "A", "--validation-source", "A", "--validation-target", "A"]
     message = f"{option}: does nothing with --validation-source, in whose place sentences are held out"
-    assert message in translate.error("train", *texts, option, "1", "-o", translate.folder / "model", code=2)
+    assert message in translate.error("train", *texts, *f"{option}=1".split(), "-o", translate.folder / "model", code=2)
 
 
 def test_a_terminal_is_answered_line_by_line(copier: Path) -> None:

@@ -288,8 +288,8 @@ def test_every_translator_of_the_documentation_is_tested() -> None:
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_options_of_the_documentation_give_the_systems(name: str, sentences: bool) -> None:
     options = documented()[name]
-    if "--measured-loss" in options and not sentences:
-        with pytest.raises(UserError, match="--measured-loss: is for parallel text"):
+    if "sentences.measured_loss=free-running" in options and not sentences:
+        with pytest.raises(UserError, match=r"--set sentences\.measured_loss: is for parallel text"):
             settings(options, sentences=False)
         return
     found = settings(options, sentences=sentences)
@@ -326,7 +326,7 @@ def small(folder: Path, changes: list[str] | None = None, text: str = SMALL) -> 
         ("[[systems]]\nname = 'x'\noptions = 3", "options of `x` is 3; give a section"),
         ("common = 3\n[[systems]]\nname = 'x'", r"\[common\] is 3; give a section"),
         ("searches = ['beam']\n[[systems]]\nname = 'x'", r"\[\[searches\]\] 1 is 'beam'"),
-        ("[common]\nfeed_word = 3\n[[systems]]\nname = 'x'", "system `x`: 3 belongs to no option"),
+        ("[common]\nfeed_word = 3\n[[systems]]\nname = 'x'", "feed_word is 3; give true"),
         ("learns_from = 'tables'\n[[systems]]\nname = 'x'", "learns_from is 'tables'"),
     ],
 )

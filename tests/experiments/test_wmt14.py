@@ -263,7 +263,9 @@ def test_a_text_out_of_its_archive(tmp_path: Path) -> None:
 def test_the_whole_stand_in(tmp_path: Path) -> None:
     """Every step but the download, with one seed and as little tuning as there can be."""
     options = ["seeds=[1]", "processes=1", "tune=--nbest 20 --iterations 2 --restarts 2"]
-    options.append("network=--hidden 16 --embedding 8 --output-rank 8 --max-updates 10 --evaluate-every 10")
+    options.append(
+        "network=--hidden 16 --set model.embedding=8 --set model.output_rank=8 --max-updates 10 --evaluate-every 10"
+    )
     snakemake(tmp_path, *STAND_IN, *options)
     assert list(json.loads((tmp_path / "bleu.json").read_bytes())["rows"]) == SYSTEMS
     for system in SYSTEMS:

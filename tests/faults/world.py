@@ -67,10 +67,10 @@ _FP32 = ("--precision", "fp32", "-q")
 _MAKING = (
     ("phrasescore-smt", *BUILD, "-o", "system"),
     ("phrasescore", *TRAIN, "-o", "model"),
-    ("phrasescore", *TRAIN, "--plugin", PLUGIN, "--encoder-unit", "own", "-o", PLUGIN_MODEL),
+    ("phrasescore", *TRAIN, "--plugin", PLUGIN, "--set", "model.encoder_unit=own", "-o", PLUGIN_MODEL),
     (
         *("phrasescore", "train", "--source", "train.en", "--target", "train.fr", "--alignment", "train.align"),
-        *("--in-context", "--config", "settings.toml", *SHORT, "-o", CONTEXT_MODEL),
+        *("--config", "settings.toml", *SHORT, "-o", CONTEXT_MODEL),
     ),
     ("phrasescore", *LM_TRAIN, "-o", "lm"),
     ("phrasescore", "annotate", TABLE, "-m", "model", "-o", ANNOTATED, *_FP32),

@@ -18,7 +18,8 @@ CPU: dict[str, Any] = {"device": "cpu", "precision": "fp32"}
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("lm") / "model"
-    sizes = "--order 3 --embedding 8 --first-hidden 16 --second-hidden 12 --vocabulary 60 --epochs 1 --device cpu -q"
+    sizes = "--order 3 --set model.embedding=8 --set model.first_hidden=16 --set model.second_hidden=12"
+    sizes += " --vocabulary 60 --epochs 1 --device cpu -q"
     assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(folder), *sizes.split()]) == 0
     return folder
 

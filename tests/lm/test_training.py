@@ -14,8 +14,8 @@ from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.lm.model_folder import load_language_model
 from phrasescore.lm.scorer import NeuralLmScorer
-from phrasescore.lm.text_config import TextConfig
-from phrasescore.lm.training import LmSettings, TextTask, prepare
+from phrasescore.lm.settings import LmSettings, TextConfig
+from phrasescore.lm.training import TextTask, prepare
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.training.loop import Trainer
 from phrasescore.training.start import Start

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.moses, pytest.mark.timeout(600)]
 
 PAGE = "\n".join((Path(__file__).parents[2] / "docs" / f"{name}.md").read_text() for name in ("moses", "ems"))
 HOOK = "TRAINING:custom-phrase-table-pruning"
-SMALL_NETWORK = "--max-updates 2 --hidden 8 --embedding 4 --output-rank 4"
+SMALL_NETWORK = "--max-updates 2 --hidden 8 --set model.embedding=4 --set model.output_rank=4"
 
 # What is not about the hook; alignment and language model are given, so that neither GIZA nor lmplz is needed.
 CONFIG = """\

@@ -14,7 +14,7 @@ from phrasescore.nn.architecture import Biases, ModelConfig
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
-from phrasescore.training.presets import PRESETS
+from phrasescore.training.settings import Settings
 from phrasescore.vocabulary import END
 from tests.conftest import TINY
 from tests.nn.networks import SOURCES, TARGETS, random_network, scores, shared, weights_of
@@ -64,10 +64,9 @@ def test_single_precision_equals_the_equations(config: ModelConfig) -> None:
     assert np.abs(scores(network, shared()) - reference_scores(network)).max() < 1e-4
 
 
-@pytest.mark.parametrize("preset", [name for name in PRESETS if "encoder_unit" not in PRESETS[name]["model"]])
-def test_every_preset_of_the_paper_s_form_equals_the_equations(preset: str) -> None:
+def test_the_paper_s_preset_equals_the_equations() -> None:
     """tests/nn/test_family.py has all of them."""
-    network = random_network(ModelConfig(**PRESETS[preset]["model"]))
+    network = random_network(Settings.of("table", "cho2014", []).model)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(0.1)

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
 from phrasescore.nn import attention
-from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.sources import SourceBatch
 from phrasescore.phrases import Phrases
-from phrasescore.training.presets import PRESETS
+from phrasescore.training.layers import read_presets
+from phrasescore.training.settings import PRESETS, Settings
 from phrasescore.vocabulary import END
 from tests import family_reference
 from tests.nn.attention import attention_weights
@@ -53,10 +53,10 @@ def bound(request: pytest.FixtureRequest) -> Iterator[float]:
     torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", read_presets(PRESETS))
 def test_every_preset_equals_the_equations(preset: str, bound: float) -> None:
     """With small sizes, because the reference is slow."""
-    config = replace(ModelConfig(**PRESETS[preset]["model"]), hidden=6, embedding=5, maxout=4)
+    config = replace(Settings.of("aligned", preset, []).model, in_context=False, hidden=6, embedding=5, maxout=4)
     network = random_network(config).eval()
     assert np.abs(scores(network, shared()) - expected_scores(network)).max() < bound
 
@@ -206,15 +206,15 @@ def test_pairs_with_shared_prefixes_need_full_teacher_forcing() -> None:
             {"attention": "multiplicative"},
             "there is no attention `multiplicative`; known are concat, dot, general, scaled",
         ),
-        ({"attention": "dot", "directions": "both"}, "annotations of 12; give --directions forward or halves"),
+        ({"attention": "dot", "directions": "both"}, "annotations of 12; set `directions` to forward or halves"),
         ({"bridge": "both"}, "bridge `both` needs an encoder in two directions"),
         ({"bridge": "first-backward"}, "bridge `first-backward` needs an encoder in two directions"),
         ({"bridge": "last", "decoder_layers": 2}, "at least as many layers"),
         ({"bridge": "last", "decoder_unit": "lstm"}, "units with as many states"),
         ({"readout": "attentional", "feed_context": False}, "readout `attentional` needs a context"),
-        ({"input_feeding": True}, "give --readout attentional, or leave --input-feeding out"),
-        ({"annotations": "bridged", "attention": "general"}, "give --bridge both or both-tanh"),
-        ({"share_units": True}, "--no-feed-context"),
+        ({"input_feeding": True}, "set `readout` to attentional, or leave `input_feeding` out"),
+        ({"annotations": "bridged", "attention": "general"}, "set `bridge` to both or both-tanh"),
+        ({"share_units": True}, "`feed_context` to false"),
         ({"directions": "halves", "hidden": 5}, "an even number"),
     ],
 )

@@ -41,10 +41,10 @@ def test_a_short_training_has_a_short_warm_up(options: dict[str, Any], warmup: i
     ("options", "is_measured", "message"),
     [
         ({}, False, "one must be given, for nothing is held out whose loss"),
-        ({"patience": 0}, True, "one must be given, for with --patience 0 no loss ends the training"),
-        ({"schedule": "linear"}, True, "--schedule linear: has no end that the learning rate could fall to"),
-        ({"max_updates": 10, "warmup_updates": 11}, True, "--warmup-updates: is 11 where the training has 10"),
-        ({"epochs": 2, "warmup_updates": 61}, True, "--warmup-updates: is 61 where the training has 60"),
+        ({"patience": 0}, True, "one must be given, for with `patience` 0 no loss ends the training"),
+        ({"schedule": "linear"}, True, "`schedule` linear has no end that the learning rate could fall to"),
+        ({"max_updates": 10, "warmup_updates": 11}, True, "`warmup_updates` is 11 where the training has 10"),
+        ({"epochs": 2, "warmup_updates": 61}, True, "`warmup_updates` is 61 where the training has 60"),
     ],
 )
 def test_a_training_that_would_not_end_or_not_learn(options: dict[str, Any], is_measured: bool, message: str) -> None:

@@ -191,7 +191,7 @@ def test_an_alignment_without_points_is_refused(
 
 
 def test_something_must_be_measured(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--held-out-limit: is the most phrase pairs that are measured"):
+    with pytest.raises(UsageError, match="`held_out_limit` is the most phrase pairs that are measured"):
         prepared(texts, tmp_path / "run", settings(data=DataConfig(held_out_limit=0)))
 
 
@@ -201,7 +201,7 @@ def test_the_other_direction_is_refused_whoever_asks_for_it(
     """Alignment points count words of the source first."""
     with pytest.raises(UsageError, match="--direction: in context the sentence that is known is the source's"):
         prepared(texts, tmp_path / "run", settings(data=DataConfig(direction="source-given-target")))
-    with pytest.raises(UsageError, match="--bleu-sentences: is for training on whole sentences"):
+    with pytest.raises(UsageError, match="`bleu_sentences` is for training on whole sentences"):
         prepared(texts, tmp_path / "run", replace(settings(), sentences=SentenceConfig(bleu_sentences=3)))
     assert not (tmp_path / "run").exists()
 
@@ -222,18 +222,24 @@ def test_the_digest_tells_alignments_apart(texts: tuple[ParallelText, ParallelTe
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--source={s}", "--target={t}", "--in-context"], "--in-context: needs word-aligned sentences"),
+        (["--source={s}", "--target={t}", "--set=model.in_context=true"], "unknown key `in_context`"),
         (["{s}", "--alignment={a}"], "--alignment: is that of two texts"),
-        (["--source={s}", "--target={t}", "--alignment={a}", "--no-in-context"], "--no-in-context: with --alignment"),
+        (["{s}", "--preset=context"], "--preset context: is for word-aligned text; give --source"),
         (["--source={s}", "--target={t}", "--alignment={a}", "--direction=source-given-target"], "--direction: in con"),
-        (["--source={s}", "--target={t}", "--alignment={a}", "--bleu-sentences=3"], "--bleu-sentences: is for trainin"),
-        (["--source={s}", "--target={t}", "--pairs-a-sentence=3"], "--pairs-a-sentence"),
+        (
+            ["--source={s}", "--target={t}", "--alignment={a}", "--set=sentences.bleu_sentences=3"],
+            "`bleu_sentences` is for training on whole sentences",
+        ),
+        (["--source={s}", "--target={t}", "--set=training.pairs_a_sentence=3"], "--set training.pairs_a_sentence: "),
         (["--source={s}", "--target={t}", "--validation-alignment={a}"], "--validation-alignment: is for training in "),
         (
             ["--source={s}", "--target={t}", "--alignment={a}", "--validation-source={s}", "--validation-target={t}"],
             "--validation-alignment: is needed where",
         ),
-        (["--source={s}", "--target={t}", "--alignment={a}", "--reverse-source"], "leave --reverse-source out"),
+        (
+            ["--source={s}", "--target={t}", "--alignment={a}", "--set", "model.reverse_source=true"],
+            "leave `reverse_source` out",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(

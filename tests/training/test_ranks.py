@@ -17,8 +17,7 @@ import torch
 from phrasescore.cli.console import run_command
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files.temporary import make_temporary
-from phrasescore.lm.text_config import TextConfig
-from phrasescore.lm.training import LmSettings
+from phrasescore.lm.settings import LmSettings, TextConfig
 from phrasescore.lm.training import prepare as prepare_lm
 from phrasescore.model_folder import TRAINING_STATE, load_model
 from phrasescore.nn.architecture import NeuralLmConfig
@@ -214,8 +213,8 @@ def test_one_process_ends_all_with_one_sentence(
 def test_torchrun(small_table: Path, tmp_path: Path) -> None:
     """Joined by the environment, with one model folder and one voice."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    sizes = ["--hidden", "8", "--embedding", "5", "--output-rank", "3"]
-    whole = ["--long-pairs", "1", "--evaluate-every", "100"]
+    sizes = ["--hidden", "8", "--set", "model.embedding=5", "--set", "model.output_rank=3"]
+    whole = ["--set", "training.long_pairs=1", "--evaluate-every", "100"]
     options = ["--device", "cpu", "--precision", "fp32", "--batch-size", "32", "--epochs", "1", *sizes, *whole]
     command = ["train", str(small_table), "-o", str(tmp_path / "run"), *options]
     done = subprocess.run([*launcher, "-m", "phrasescore", *command], capture_output=True, text=True, check=True)

@@ -22,11 +22,11 @@ from tests.training.runs import CPU, metrics, run_until
     [
         ({"input_feeding": True}, "input feeding needs the vector h~"),
         ({"attention": "dot", "directions": "both"}, "attention `dot` compares states"),
-        ({"attention": "concat", "readout": "state"}, "give --readout attentional or state-context, or --attention"),
-        ({"attention_order": "before"}, "there is none; give --attention, or leave --attention-order out"),
+        ({"attention": "concat", "readout": "state"}, "set `readout` to attentional or state-context, or `attention"),
+        ({"attention_order": "before"}, "without attention; set `attention`, or leave `attention_order` out"),
         (
             {"annotations": "bridged", "bridge": "both", "directions": "both"},
-            "there is none; give --attention, or leave --annotations out",
+            "without attention; set `attention`, or leave `annotations` out",
         ),
         ({"share_units": True}, "shared units must be the same"),
         ({"encoder_unit": "gruu"}, "there is no unit `gruu`; did you mean"),
@@ -46,7 +46,7 @@ def test_words_are_shared_where_they_are_the_same(small_table: Path, tmp_path: P
     model, text = replace(tiny_settings.model, share_embeddings=True), tmp_path / "both"
     text.write_bytes((MINI / "train.en").read_bytes() + (MINI / "train.fr").read_bytes())
     sizes = {"source_vocabulary": 30, "target_vocabulary": 30}
-    with pytest.raises(UserError, match=r"--share-embeddings: needs the same words on both sides.* as --source-corpus"):
+    with pytest.raises(UserError, match=r"`share_embeddings` needs the same words on both sides.* as `source_corpus`"):
         prepare(small_table, tmp_path / "a", replace(tiny_settings, model=model, data=DataConfig(**sizes)), CPU)  # type: ignore[arg-type]
     data = DataConfig(**sizes, source_corpus=text, target_corpus=text)  # type: ignore[arg-type]
     trainer, read = prepare(small_table, tmp_path / "b", replace(tiny_settings, model=model, data=data), CPU)
@@ -66,7 +66,7 @@ def test_validation_is_measured_on_other_pairs(small_table: Path, tmp_path: Path
 def test_a_validation_table_of_which_no_pairs_are_taken_is_refused(tmp_path: Path, tiny_settings: Settings) -> None:
     """Before anything is read."""
     settings = replace(tiny_settings, data=DataConfig(held_out_limit=0))
-    with pytest.raises(UsageError, match="--held-out-limit: is the most pairs of --validation, too, and 0 leaves none"):
+    with pytest.raises(UsageError, match="`held_out_limit` is the most pairs of --validation, too, and 0 leaves none"):
         prepare(tmp_path / "nowhere", tmp_path / "run", settings, CPU, validation=tmp_path / "nowhere")
     assert not (tmp_path / "run").exists()
 

@@ -74,7 +74,9 @@ def test_a_finished_run_has_nothing_left_to_do(small_table: Path, tmp_path: Path
 
 def test_a_killed_run_resumes_to_the_same_weights(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     """Kill -9 in the middle; the run goes on from its last checkpoint."""
-    options = "--hidden 8 --embedding 5 --output-rank 3 --batch-size 16 --epochs 6 --evaluate-every 25"
+    options = (
+        "--hidden 8 --set model.embedding=5 --set model.output_rank=3 --batch-size 16 --epochs 6 --evaluate-every 25"
+    )
     command = ["train", str(small_table), "--device", "cpu", *options.split(), "-q", "-o"]
     assert running.run(*command, tmp_path / "whole").returncode == 0
     for attempt in range(2):

@@ -15,8 +15,7 @@ import sacrebleu
 import torch
 
 from phrasescore.errors import UserError
-from phrasescore.lm.text_config import TextConfig
-from phrasescore.lm.training import LmSettings
+from phrasescore.lm.settings import LmSettings, TextConfig
 from phrasescore.lm.training import prepare as prepare_lm
 from phrasescore.model_files import METRICS
 from phrasescore.model_folder import load_model
@@ -226,7 +225,7 @@ def test_the_training_loss_is_per_word_too(texts: tuple[ParallelText, ParallelTe
 
 def test_a_language_model_has_its_words_from_the_text(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
     chosen = LmSettings(NeuralLmConfig(), TextConfig(), TrainingConfig(teacher_forcing=0.5))
-    with pytest.raises(UserError, match="--teacher-forcing: is for encoder-decoders"):
+    with pytest.raises(UserError, match="`teacher_forcing` is for encoder-decoders"):
         prepare_lm(texts[0].source, tmp_path / "lm", chosen, CPU)
 
 

@@ -5,42 +5,38 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from phrasescore.cli.console import Reporter, stop_on_signals
-from phrasescore.cli.options import add_device_options, add_quiet_option, add_section_options, path_or_standard_stream
+from phrasescore.cli.options import (
+    add_device_options,
+    add_quiet_option,
+    add_section_options,
+    add_settings_help,
+    path_or_standard_stream,
+)
+from phrasescore.cli.parser import CommandParser
 from phrasescore.cli.training import (
     add_training_options,
     check_nothing_is_held_out,
-    read_settings,
+    given_layers,
     run_trainer,
 )
-from phrasescore.configuration import Section, refuse_given
 from phrasescore.files import require_one_standard_input
-from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
-from phrasescore.lm.text_config import TextConfig
-from phrasescore.nn.architecture import NeuralLmConfig
-from phrasescore.training.layers import AT_CONSTANT_RATE
+from phrasescore.lm.settings import DEFAULT_PRESET, FOR_OTHERS, PRESETS, SECTIONS, LmSettings
+from phrasescore.training.layers import read_presets
 from phrasescore.training.torchrun import joined
-from phrasescore.training.training_config import TrainingConfig
-
-if TYPE_CHECKING:
-    from phrasescore.lm.training import LmSettings
-
-_SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfig, "training": TrainingConfig}
-_FOR_OTHERS = ("teacher_forcing", "long_pairs", "pairs_a_sentence")
-"""Settings of training that are refused here."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
+    presets = read_presets(PRESETS)
     parser = subparsers.add_parser(
         "train",
         help="learn a language model from a text",
         description="Learn a feed-forward n-gram language model from a tokenised text, one sentence a line. The same "
         "command given again resumes a run that was stopped. Several processes that torchrun starts with it train one "
         "network, each on a GPU of its own. Settings come from the preset, then the TOML file (sections [model], "
-        "[text], [training], the keys are the option names with underscores), then the command line.",
+        "[text], [training]), then the command line.",
         most_used=("text", "output", "preset", "validation", "max_minutes", "epochs", "seed", "device"),
         examples=("phrasescore lm train corpus/train.fr -o cslm --validation corpus/validation.fr",),
     )
@@ -49,7 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument(
         "--preset",
-        choices=PRESETS,
+        choices=presets,
         default=DEFAULT_PRESET,
         help="cho2014: the paper's settings; small: minutes on two CPU cores for a text of half a million words "
         "(default: %(default)s)",
@@ -63,8 +59,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_training_options(parser)
     add_device_options(parser)
-    for name, section in _SECTIONS.items():
-        add_section_options(parser, name, section, _FOR_OTHERS, PRESETS)
+    for name, section in SECTIONS.items():
+        add_section_options(parser, name, section, presets)
+    assert isinstance(parser, CommandParser)
+    add_settings_help(parser, SECTIONS, presets, FOR_OTHERS)
     add_quiet_option(parser)
     parser.set_defaults(run=run, command="lm train")
 
@@ -105,15 +103,8 @@ def settings_of(args: argparse.Namespace) -> LmSettings:
     Raises:
         UserError: a key or a value is wrong, or options do not go together.
     """
-    from phrasescore.lm.training import LmSettings
-
     require_one_standard_input(args.text, args.validation)
-    values, given = read_settings(args, _SECTIONS, PRESETS[args.preset])
+    settings = LmSettings.of(args.preset, given_layers(args, SECTIONS))
     if args.validation is not None:
-        check_nothing_is_held_out(given, "--validation")
-    refuse_given(given, _FOR_OTHERS, "in a language model")
-    if values["training"].get("schedule") == "constant":
-        refuse_given(given, ["final_rate"], AT_CONSTANT_RATE)
-    return LmSettings(
-        NeuralLmConfig(**values["model"]), TextConfig(**values["text"]), TrainingConfig(**values["training"])
-    )
+        check_nothing_is_held_out(settings.given, "--validation")
+    return settings

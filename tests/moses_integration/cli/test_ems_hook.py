@@ -57,7 +57,7 @@ def test_the_hook_takes_whole_names_of_files_too(tmp_path: Path, counted: Path) 
 
 
 def test_the_hook_trains_a_network_that_is_not_there(tmp_path: Path, counted: Path) -> None:
-    options = "--max-updates 2 --hidden 8 --embedding 4 --output-rank 4"
+    options = "--max-updates 2 --hidden 8 --set model.embedding=4"
     arguments = ["ems-hook", "-m", str(tmp_path / "rnn"), "--train", options, str(counted), str(tmp_path / "out")]
     assert main(arguments) == 0
     assert len(lines_of(tmp_path / "out.gz")) == 50
@@ -70,7 +70,7 @@ def test_the_hook_goes_on_with_a_training_that_was_killed(
     tmp_path: Path, counted: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     model, updates = tmp_path / "rnn", 200
-    options = f"--max-updates {updates} --patience 0 --evaluate-every 1 --hidden 8 --embedding 4 --output-rank 4"
+    options = f"--max-updates {updates} --set training.patience=0 --evaluate-every 1 --hidden 8 --set model.embedding=4"
     arguments = ["ems-hook", "-m", str(model), "--train", options, str(counted), str(tmp_path / "out")]
     process = subprocess.Popen(command(*arguments), env=environment())
     while not (model / "weights.safetensors").exists():
@@ -129,9 +129,7 @@ def test_a_hook_that_fails_says_so_to_the_experiment_manager(
     assert not (tmp_path / "out.gz").exists()
 
 
-@pytest.mark.parametrize(
-    "wrong", [["--train", "--weight-by-count"], ["--train", "--preset 'small"], ["--trane", "x"], []]
-)
+@pytest.mark.parametrize("wrong", [["--train", "--restart"], ["--train", "--preset 'small"], ["--trane", "x"], []])
 def test_wrong_usage_is_told_of_too(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["ems-hook", *(["-m", MODEL] if wrong else []), *wrong, "in", "out"])
@@ -144,7 +142,7 @@ def test_help_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
         main(["ems-hook", "--help"])
     assert end.value.code == 0
     said = capsys.readouterr()
-    assert "--train=--weight-by-count" in said.out
+    assert "--train=--restart" in said.out
     assert said.err == ""
 
 

@@ -38,7 +38,18 @@ INI = str(MINI / "moses.ini")
 ALONE = ["--toolkit", "embedded", "--processes", "1", "--prepared", "-q"]
 EMBEDDED = [*ALONE, "--device", "cpu", "--precision", "fp32"]
 QUICK = ["--iterations", "2", "--restarts", "2", "--nbest", "20"]
-SMALL = ["--hidden", "16", "--embedding", "8", "--output-rank", "8", "--max-updates", "20", "--learning-rate", "0.01"]
+SMALL = [
+    "--hidden",
+    "16",
+    "--set",
+    "model.embedding=8",
+    "--set",
+    "model.output_rank=8",
+    "--max-updates",
+    "20",
+    "--learning-rate",
+    "0.01",
+]
 
 
 def train(folder: Path, *options: str, source: Path = MINI / "train.en") -> None:
@@ -128,7 +139,18 @@ def test_faults_are_at_the_lines_that_the_user_knows(
     options = ["--source", source, "--reference", reference, "--in-context", str(network), "--toolkit", toolkit]
     shared = ["--prepared", "-q", "--processes", "1", "--device", "cpu", "--precision", "fp32"]
     model = tmp_path / "cslm"
-    small = ["--order", "3", "--embedding", "4", "--first-hidden", "4", "--second-hidden", "4", "--epochs", "1"]
+    small = [
+        "--order",
+        "3",
+        "--set",
+        "model.embedding=4",
+        "--set",
+        "model.first_hidden=4",
+        "--set",
+        "model.second_hidden=4",
+        "--epochs",
+        "1",
+    ]
     assert phrasescore(["lm", "train", str(MINI / "dev.fr"), "-o", str(model), *small, "--device", "cpu", "-q"]) == 0
     expected = f"{faulty}: line {len(lines) + 3}: [stack] is not a whole number"
     for command in (["tune", str(faulty), "-o", str(tmp_path / "tuned.ini")], ["estimate-gain", str(faulty)]):
@@ -575,7 +597,18 @@ def test_weights_for_the_choice_of_options_are_those_of_all_features(
 
 def test_a_feature_that_is_added_has_a_part_in_the_choice_of_options(tuned: Path) -> None:
     model, more = tuned.with_name("cslm"), tuned.with_name("more.ini")
-    small = ["--order", "3", "--embedding", "4", "--first-hidden", "4", "--second-hidden", "4", "--epochs", "1"]
+    small = [
+        "--order",
+        "3",
+        "--set",
+        "model.embedding=4",
+        "--set",
+        "model.first_hidden=4",
+        "--set",
+        "model.second_hidden=4",
+        "--epochs",
+        "1",
+    ]
     assert phrasescore(["lm", "train", str(MINI / "dev.fr"), "-o", str(model), *small, "--device", "cpu", "-q"]) == 0
     assert main(["add-lm", str(tuned), "--model", str(model), "-o", str(more)]) == 0
     before, after = MosesIni.read(tuned).values(OPTIONS_BY), MosesIni.read(more).values(OPTIONS_BY)
@@ -594,7 +627,7 @@ def test_a_network_with_a_part_of_ones_own(small_dev: tuple[Path, Path], tmp_pat
         "    return UNITS['gru'](*sizes)\n"
     )
     texts = [f"--source={MINI / 'train.en'}", f"--target={MINI / 'train.fr'}", f"--alignment={MINI / 'train.align'}"]
-    options = [*SMALL, "--decoder-unit", "mine", "--plugin", str(plugin), "--device", "cpu", "-q"]
+    options = [*SMALL, "--set", "model.decoder_unit=mine", "--plugin", str(plugin), "--device", "cpu", "-q"]
     done = run_forked("phrasescore", "train", *texts, "-o", network, *options, environment=environment())
     assert done.returncode == 0, done.stderr
     place = [

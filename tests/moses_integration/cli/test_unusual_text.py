@@ -20,7 +20,7 @@ PROGRAMS: dict[str, Callable[[list[str]], int]] = {
     "phrasescore-decoder": phrasescore_decoder,
 }
 INI = str(MINI / "moses.tuned.ini")
-SMALL = ("--hidden", "4", "--embedding", "3", "--max-updates", "1", "--device", "cpu")
+SMALL = ("--hidden", "4", "--set", "model.embedding=3", "--max-updates", "1", "--device", "cpu")
 TRAIN = ("phrasescore", "train", "--source", "train.en", "--target", "train.fr", "-o", "out", *SMALL)
 DEV = ("--source", "dev.en", "--reference", "dev.fr", "--prepared")
 BUILD = (
@@ -72,7 +72,7 @@ PAIRS = {
     ),
     "train": (TRAIN, "train"),
     "train, validation": ((*TRAIN, "--validation-source", "dev.en", "--validation-target", "dev.fr"), "dev"),
-    "train in context": ((*TRAIN, "--alignment", "train.align", "--held-out", "0"), "train"),
+    "train in context": ((*TRAIN, "--alignment", "train.align", "--set", "data.held_out=0"), "train"),
     "build": (BUILD, "train"),
     "build, validation": ((*BUILD, "--validation", "dev.en", "dev.fr"), "dev"),
 }
@@ -107,11 +107,24 @@ def test_whole_pairs_are_no_fault(texts: Path, capsys: pytest.CaptureFixture[str
 
 TRANSLATOR = (
     *("train", "--source", "train.en", "--target", "train.fr", "-o", "model", "--preset", "plain", *SMALL),
-    *("--held-out", "0", "-q"),
+    *("--set", "data.held_out=0", "-q"),
 )
 LM_TRAIN = (
-    *("phrasescore", "lm", "train", "train.fr", "-o", "out", "--order", "2", "--embedding", "3", "--first-hidden", "3"),
-    *("--second-hidden", "3", "--max-updates", "1", "--device", "cpu"),
+    *(
+        "phrasescore",
+        "lm",
+        "train",
+        "train.fr",
+        "-o",
+        "out",
+        "--order",
+        "2",
+        "--set",
+        "model.embedding=3",
+        "--set",
+        "model.first_hidden=3",
+    ),
+    *("--set", "model.second_hidden=3", "--max-updates", "1", "--device", "cpu"),
 )
 DECODE = ("phrasescore-smt", "decode", INI, "--source", "dev.en", "-o", "out", "--prepared", "--processes", "1")
 TEXTS = {
