@@ -242,24 +242,20 @@ class SearchGraph:
         return way
 
     def _derivations(self, found: Sequence[tuple[float, list[int]]]) -> list[Derivation]:
+        """Return the derivations of scores and hypotheses (last to first)."""
         options = self._options
         ways = [way[::-1] for _, way in found]
-        values = self._sum_of_values(ways)
+        values_LF, derivation_L = self._values_of_steps(ways)
+        sums = np.zeros((len(ways), self._model.width))
+        np.add.at(sums, derivation_L, values_LF)
         derivations = []
-        for (score, _), way, values_F in zip(found, ways, values, strict=True):
+        for (score, _), way, values_F in zip(found, ways, sums, strict=True):
             steps = tuple(
                 Step(int(options.start_O[o]), int(options.end_O[o]), options.targets[o])
                 for o in self.option[way].tolist()
             )
             derivations.append(Derivation(steps, score, values_F))
         return derivations
-
-    def _sum_of_values(self, ways: Sequence[list[int]]) -> Floats:
-        """Return the feature values of derivations, given as hypotheses from first to last [derivations, F]."""
-        values_LF, derivation_L = self._values_of_steps(ways)
-        values = np.zeros((len(ways), self._model.width))
-        np.add.at(values, derivation_L, values_LF)
-        return values
 
     def _values_of_steps(self, ways: Sequence[list[int]]) -> tuple[Floats, Indices]:
         """Return the feature values of each step [L, F] and the index of its derivation [L]."""

@@ -221,7 +221,7 @@ def test_sections_of_the_current_format_that_look_old(tmp_path: Path) -> None:
     assert not convert(text, tmp_path).notes
 
 
-def test_limits_beyond_the_tables_are_for_none(tmp_path: Path) -> None:
+def test_surplus_table_limits_are_ignored(tmp_path: Path) -> None:
     """Inis of the time have a second one, of all elements."""
     ini = convert(OLD.replace("[ttable-limit]\n20", "[ttable-limit]\n10\n0"), tmp_path)
     assert ini.phrase_table().arguments["table-limit"] == "10"

@@ -165,7 +165,7 @@ def test_one_sentence_and_exit_code_1(arguments: list[str], message: str, text: 
 
 
 @pytest.mark.parametrize("word", ["a|b", "|", "|||"])
-def test_factors_in_the_input_are_refused(word: str, tmp_path: Path, capfdbinary: Capture) -> None:
+def test_factors_in_the_input_are_errors(word: str, tmp_path: Path, capfdbinary: Capture) -> None:
     (tmp_path / "text").write_text(f"the letter\nthe {word} letter\n")
     message = f"{tmp_path}/text: line 2: has a `|`, which separates the factors of a word; escape it as `&#124;`"
     require_one_sentence(capfdbinary, 1, message, "-f", INI, "-i", tmp_path / "text")
@@ -356,7 +356,7 @@ def test_each_switch_sets_its_part_of_the_search_alone(switches: list[str], expe
         ({"search-algorithm": "0", "cube-pruning-pop-limit": "70"}, ["-search-algorithm", "1"], 70),
     ],
 )
-def test_a_switch_leaves_what_the_ini_says_of_others(
+def test_a_switch_does_not_change_other_settings_of_the_ini(
     sections: dict[str, str], switches: list[str], expected: int
 ) -> None:
     ini = MosesIni.read(Path(INI))
@@ -416,7 +416,7 @@ def test_scores_with_dropped_words_are_those_of_a_real_moses(
         assert ours[words].features()["LM0"] == pytest.approx(theirs[words].features()["LM0"], abs=1e-4)
 
 
-def test_several_processes_write_what_one_writes(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
+def test_the_output_is_identical_for_several_processes(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
     outputs = []
     for threads in ("1", "2"):
         out = decoded(
@@ -453,7 +453,7 @@ def test_a_stopped_decoder_leaves_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["text"]
 
 
-def test_other_processes_report_what_is_wrong(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
+def test_errors_in_workers_are_reported(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
     SmallSystem([Line((b"the",), (b"A",), (0.5, 0.5))], WEIGHTS).write(tmp_path)
     code, _, err = run(capfdbinary, "-f", tmp_path / "moses.ini", "-i", text, "-th", "2")
     assert code == 1
@@ -461,7 +461,7 @@ def test_other_processes_report_what_is_wrong(text: Path, tmp_path: Path, capfdb
     assert err.count("\n") == 1
 
 
-def test_a_text_in_another_encoding_is_told_of(tmp_path: Path, capfdbinary: Capture) -> None:
+def test_a_text_in_another_encoding_is_reported(tmp_path: Path, capfdbinary: Capture) -> None:
     text = tmp_path / "text"
     text.write_bytes(b"\xef\xbb\xbfthe letter .\ncaf\xe9")
     code, out, err = run(capfdbinary, "-f", INI, "-i", text)
@@ -488,7 +488,7 @@ def test_the_start_of_relative_paths_is_reported(
     assert run(capfdbinary, "-f", ini, "-i", text, "-v", "0") == (0, out, "")
 
 
-def test_a_section_that_may_change_the_output_is_refused(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
+def test_a_section_that_may_change_the_output_is_an_error(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
     ini = tmp_path / "moses.ini"
     content = (MINI / "moses.ini").read_text().replace("path=", f"path={MINI}/")
     ini.write_text(content + "[threads]\n2\n[mark-unknown]\nfalse\n[xml-input]\n")

@@ -160,7 +160,7 @@ def test_weights_that_do_not_fit(weights: str, message: str) -> None:
         declare_model(ini_of("Distortion", weights=weights))
 
 
-def test_a_table_limit_that_is_none(tmp_path: Path) -> None:
+def test_a_malformed_table_limit(tmp_path: Path) -> None:
     ini = SmallSystem([], WEIGHTS).write(tmp_path)
     ini.set_argument("T", "table-limit", "many")
     with pytest.raises(UserError, match="table-limit is not a whole number"):

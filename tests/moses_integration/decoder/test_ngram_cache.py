@@ -29,7 +29,7 @@ def some_ngrams(count: int, seed: int = 1) -> tuple[ngram_cache.Keys, ngram_cach
 
 
 @pytest.mark.parametrize("in_file", [False, True])
-def test_what_was_added_is_found(tmp_path: Path, in_file: bool) -> None:
+def test_added_scores_are_found(tmp_path: Path, in_file: bool) -> None:
     cache = NgramCache(tmp_path / "cache" if in_file else None)
     keys, scores = some_ngrams(300)
     assert not cache.find(keys)[1].any()
@@ -133,7 +133,7 @@ def flip(path: Path, place: int) -> None:
     path.write_bytes(content)
 
 
-def test_a_score_of_which_a_bit_has_flipped_is_forgotten(tmp_path: Path) -> None:
+def test_a_score_with_a_flipped_bit_is_not_found(tmp_path: Path) -> None:
     keys, scores = some_ngrams(1)
     NgramCache(tmp_path / "cache", 1).add(keys, scores)
     [entry] = [place for place in range(64, 128, 8) if any((tmp_path / "cache").read_bytes()[place : place + 8])]

@@ -20,7 +20,7 @@ from tests.moses_integration.decoder.small_system import Line, SmallSystem
 
 
 @pytest.mark.parametrize("words", [1, 8, 13, 64, 65, 100])
-def test_coverages_are_told_apart_by_every_word(words: int) -> None:
+def test_coverages_differ_if_any_word_differs(words: int) -> None:
     rng = np.random.default_rng(words)
     kinds_Kn = rng.random((20, words)) < 0.5
     # Each differs from the first in one word.
@@ -42,7 +42,7 @@ def test_the_best_hypotheses_stay_however_large_the_weights_are() -> None:
 
 @settings(max_examples=15)
 @given(st.integers(0, 2**32))
-def test_looking_at_a_window_finds_what_looking_at_all_words_finds(seed: int) -> None:
+def test_a_search_in_windows_equals_a_search_of_all_words(seed: int) -> None:
     draw = random.Random(seed)
     words = [b"a", b"b", b"c", b"d"]
     phrases = {tuple(draw.choices(words, k=length)) for length in (1, 1, 2, 2, 3, 4) for _ in range(4)}

@@ -133,7 +133,7 @@ def test_a_switch_needs_no_value_but_a_section_does() -> None:
         ({"weight_add": "LM0= 1"}, r"\[weight-add\] changes scores"),
     ],
 )
-def test_refused(sections: dict[str, str], message: str) -> None:
+def test_invalid_settings(sections: dict[str, str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         read_settings(ini_of(**sections))
 
@@ -156,7 +156,7 @@ def test_zeros_behind_a_point() -> None:
     assert read_settings(ini_of(stack="+100.0", distortion_limit="-1")).search.stack == 100
 
 
-def test_text_before_the_first_section_is_refused() -> None:
+def test_text_before_the_first_section_is_an_error() -> None:
     ini = MosesIni(["# a comment\n", "\n", "stack 5\n", "[stack]\n", "5\n"])
     with pytest.raises(UserError, match=r"moses.ini: line 3: precedes the first section, which Moses rejects; re"):
         read_settings(ini)

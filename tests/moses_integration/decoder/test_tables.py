@@ -138,7 +138,7 @@ def spelling(odd: OddLine) -> str:
 
 
 @pytest.mark.parametrize("odd", GOOD_LINES, ids=spelling)
-def test_odd_lines_are_read_as_moses_reads_them(odd: OddLine, tmp_path: Path) -> None:
+def test_unusual_lines_are_read_like_in_moses(odd: OddLine, tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(odd.line + b"\n")
     [found] = PhraseTable(tmp_path / "table", 2, {b" ".join(odd.source)}).lookup(odd.source)
     assert (found.words, found.scores) == (odd.target, logs_of(odd))
@@ -157,7 +157,7 @@ def test_faulty_lines_are_rejected_where_their_source_is_wanted(odd: OddLine, tm
 
 
 @pytest.mark.parametrize("odd", GOOD_LINES, ids=spelling)
-def test_odd_lines_of_a_reordering_table(odd: OddLine, tmp_path: Path) -> None:
+def test_unusual_lines_of_a_reordering_table(odd: OddLine, tmp_path: Path) -> None:
     """Its fields and numbers are read likewise, but its phrases are kept as they are spelled."""
     (tmp_path / "table").write_bytes(odd.line + b"\n")
     phrases = [b" ".join(odd.source), b" ".join(odd.target)]
