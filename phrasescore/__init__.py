@@ -33,13 +33,14 @@ if TYPE_CHECKING:
         translate,
         word_scores,
     )
-    from phrasescore.lm.library import LmScores, lm_score
+    from phrasescore.lm.library import LmScores, lm_score, lm_train
     from phrasescore.plugins import load_plugins
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.columns import Column
     from phrasescore.scoring.occurrences import Context, Occurrences
     from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts, load_scorer, register_scorer
     from phrasescore.search.translator import Translation
+    from phrasescore.sentences import ParallelText
     from phrasescore.table.check import TableReport
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "Counts",
     "LmScores",
     "Occurrences",
+    "ParallelText",
     "PhraseScorer",
     "Scores",
     "TableReport",
@@ -58,6 +60,7 @@ __all__ = [
     "check",
     "join",
     "lm_score",
+    "lm_train",
     "load_plugins",
     "load_scorer",
     "read_report",
@@ -84,6 +87,7 @@ _MODULES = {
     "Counts": "scoring.annotate",
     "LmScores": "lm.library",
     "Occurrences": "scoring.occurrences",
+    "ParallelText": "sentences",
     "PhraseScorer": "scoring.scorer",
     "Scores": "scoring.scorer",
     "TableReport": "table.check",
@@ -94,6 +98,7 @@ _MODULES = {
     "check": "library",
     "join": "library",
     "lm_score": "lm.library",
+    "lm_train": "lm.library",
     "load_plugins": "plugins",
     "load_scorer": "scoring.scorer",
     "read_report": "library",

@@ -217,3 +217,16 @@ def read_toml(path: Path, sections: Mapping[str, type[Section]]) -> dict[str, di
         if not isinstance(value, dict):
             raise UserError(f"{path}: `{key}` must be a section, written [{key}]")
     return values
+
+
+def require_known(function: str, options: Iterable[str], sections: Iterable[type[Section]]) -> None:
+    """Check the names of keyword arguments of a function that takes the options of some sections.
+
+    Raises:
+        TypeError: there is no such option.
+    """
+    known = [name for section in sections for name in options_of(section)]
+    for name in options:
+        if name not in known:
+            near = nearest(name, known)
+            raise TypeError(f"{function} has no option `{name}`" + (f"; did you mean `{near}`?" if near else ""))

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.configuration import Section, check_values, nearest, option, options_of
+from phrasescore.configuration import Section, check_values, option, require_known
 from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.documents import read_json, read_json_lines
 from phrasescore.errors import OptionError, UserError
@@ -31,16 +31,14 @@ from phrasescore.scoring.parts import join_parts, without_descriptions
 from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts, load_scorer, require_in_context
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translation, Translator
+from phrasescore.sentences import ParallelText
 from phrasescore.table.check import TableReport, check_table
 from phrasescore.text import Say, chunks, silently
-from phrasescore.training.layers import Layer
-from phrasescore.training.loop import Evaluation, Watcher
-from phrasescore.training.run import prepare
-from phrasescore.training.settings import DEFAULT_PRESETS, SECTIONS, Settings
+from phrasescore.training.layers import Layer, by_section, check_nothing_is_held_out
+from phrasescore.training.loop import Evaluation, Status, Trainer, Watcher
+from phrasescore.training.run import prepare, prepare_in_context, prepare_sentences
+from phrasescore.training.settings import SECTIONS, LearnsFrom, Settings
 from phrasescore.training.start import Start
-
-_SECTIONS = {name: section for name, section in SECTIONS.items() if name != "sentences"}
-"""The settings of training on a phrase table."""
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, WordCounts], None]
@@ -79,55 +77,72 @@ def _naming_fields(*sections: type[Section]) -> Callable[[Callable[P, T]], Calla
     return decorate
 
 
-@_naming_fields(*_SECTIONS.values())
+@_naming_fields(*SECTIONS.values())
 def train(
-    table: str | Path,
+    data: str | Path | ParallelText,
     folder: str | Path,
     *,
-    validation: str | Path | None = None,
-    preset: str = DEFAULT_PRESETS["table"],
+    validation: str | Path | ParallelText | None = None,
+    preset: str | None = None,
     device: str = "auto",
     precision: Precision = "auto",
     restart: bool = False,
+    on_update: Callable[[Status], None] = lambda status: None,
     on_evaluation: Callable[[Evaluation], None] = lambda evaluation: None,
     say: Say = silently,
     **options: Any,
 ) -> PhraseScorer:
-    """Learn a network from a phrase table, as `phrasescore train` does, and return it, ready to score.
+    """Train an encoder-decoder, as `phrasescore train` does, and return it, ready to score.
 
-    A run in the folder that was stopped goes on; one that is done is taken as it is.
+    An interrupted run in the folder is resumed; a finished one is not repeated.
 
     Args:
-        table: the phrase table, plain or compressed.
+        data: a phrase table, plain or compressed; `ParallelText(source, target)` for a network of whole sentences; or
+            `ParallelText(source, target, alignment)` for a network of phrases in context (+CTX).
         folder: the model folder; it is made if it does not exist.
-        validation: a phrase table of other sentences, whose loss decides which weights are kept.
-        preset: the settings to begin with, a name of `phrasescore train --preset`.
+        validation: other data of the same kind, whose loss decides which weights are kept.
+        preset: the settings to begin with, a name of `phrasescore train --preset`; None for the default of the data.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         precision: of matrix products: `auto`, `fp32` or `bf16`.
         restart: start over even if the folder holds a run.
-        on_evaluation: told of each evaluation.
-        say: told what is odd about the input.
+        on_update: called now and then with the loss and the share of the training that is done.
+        on_evaluation: called with each evaluation.
+        say: called with a line about unusual input.
         options: settings other than the preset's, by their names in TOML, such as `hidden=128`, `attention="concat"`;
             `phrasescore train --help-all` lists them.
 
     Raises:
-        TypeError: there is no such option.
-        UserError: a value is wrong, the table is faulty, or the folder holds something else or another run.
+        TypeError: there is no such option, or `validation` is of another kind than `data`.
+        UserError: a value is wrong, the data is faulty, or the folder holds something else or another run.
     """
-    given = Layer("train()", _by_section(options), {name: name for name in options})
-    settings = Settings.of("table", preset, [given])
+    kind, others = _learns_from(data), None if validation is None else _learns_from(validation)
+    if others not in (None, kind):
+        raise TypeError(f"validation: is of another kind ({others}) than the training data ({kind})")
+    given = Layer("train()", by_section("train()", options, SECTIONS), {name: name for name in options})
+    settings = Settings.of(kind, preset, [given])
     settle_memory()
-    trainer, _ = prepare(
-        table,
-        Path(folder),
-        settings,
-        choose_device(device, precision),
-        None if validation is None else Path(validation),
-        Start(restart, say=say),
-    )
-    trainer.watcher = Watcher(on_evaluation=on_evaluation)
+    chosen, start = choose_device(device, precision), Start(restart, say=say)
+    trainer: Trainer[Any]
+    if isinstance(data, ParallelText):
+        other = validation if isinstance(validation, ParallelText) else None
+        if other is not None:
+            names = ("held_out", "held_out_limit") if data.alignment is None else ("held_out",)
+            check_nothing_is_held_out(settings.given, "validation", names)
+        prepare_text = prepare_sentences if data.alignment is None else prepare_in_context
+        trainer, _ = prepare_text(data, Path(folder), settings, chosen, other, start)
+    else:
+        assert not isinstance(validation, ParallelText)
+        other_table = None if validation is None else Path(validation)
+        trainer, _ = prepare(data, Path(folder), settings, chosen, other_table, start)
+    trainer.watcher = Watcher(on_update, on_evaluation)
     trainer.train()
     return load_scorer(folder, device=device, precision=precision)
+
+
+def _learns_from(data: str | Path | ParallelText) -> LearnsFrom:
+    if not isinstance(data, ParallelText):
+        return "table"
+    return "sentences" if data.alignment is None else "aligned"
 
 
 @_naming_fields(AnnotateConfig)
@@ -161,7 +176,7 @@ def annotate(
             a column, or the output cannot be written or is the table; then there is no output, and an old one is as it
             was.
     """
-    _require_options("annotate()", options, (AnnotateConfig,))
+    require_known("annotate()", options, [AnnotateConfig])
     config = AnnotateConfig(**check_values(AnnotateConfig, options, "annotate()"))
     config.check(table)
     if output is not None:
@@ -310,7 +325,7 @@ def translate(
         UserError: a value is wrong, options do not go together, the network has not what they need, or a sentence has
             a line end or is no UTF-8.
     """
-    _require_options("translate()", options, (SearchConfig,))
+    require_known("translate()", options, [SearchConfig])
     if isinstance(sentences, str | bytes):
         raise TypeError("sentences: is one text; give a list of sentences")
     encoded = []
@@ -377,24 +392,3 @@ def read_report(path: str | Path) -> dict[str, Any]:
     advice, metrics = "give a folder that `train` wrote", path / METRICS
     evaluations = read_json_lines(metrics, advice) if metrics.exists() else []
     return {**read_json(path / CONFIG, advice), "evaluations": evaluations}
-
-
-def _by_section(options: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return options by the section that they belong to.
-
-    Raises:
-        TypeError: there is no such option.
-    """
-    _require_options("train()", options, tuple(_SECTIONS.values()))
-    return {
-        title: {name: options[name] for name in options_of(section) if name in options}
-        for title, section in _SECTIONS.items()
-    }
-
-
-def _require_options(function: str, options: dict[str, Any], sections: tuple[type[Section], ...]) -> None:
-    known = [name for section in sections for name in options_of(section)]
-    for name in options:
-        if name not in known:
-            near = nearest(name, known)
-            raise TypeError(f"{function} has no option `{name}`" + (f"; did you mean `{near}`?" if near else ""))

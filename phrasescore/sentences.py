@@ -78,14 +78,19 @@ class SentenceConfig:
                 raise UsageError(f"`{name}` is for training on whole sentences; leave it out")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class ParallelText:
     """Two files whose lines are translations of each other."""
 
     source: Path
     target: Path
-    alignment: Path | None = None
+    alignment: Path | None
     """Their word alignment, in the Pharaoh format."""
+
+    def __init__(self, source: str | Path, target: str | Path, alignment: str | Path | None = None) -> None:
+        values = {"source": Path(source), "target": Path(target), "alignment": alignment and Path(alignment)}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
         return f"{display_name(self.source)} and {display_name(self.target)}"

@@ -35,10 +35,44 @@ def scorer() -> phrasescore.PhraseScorer:
 def ctx(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A network of phrases in their sentences, hardly trained."""
     folder = tmp_path_factory.mktemp("ctx") / "ctx"
-    texts = ["--source", MINI / "train.en", "--target", MINI / "train.fr", "--alignment", MINI / "train.align"]
-    sizes = "--hidden 8 --set model.embedding=5 --set model.output_rank=4 --max-updates 2 --device cpu -q"
-    assert main([*map(str, ["train", *texts, "-o", folder]), *sizes.split()]) == 0
+    text = phrasescore.ParallelText(MINI / "train.en", MINI / "train.fr", MINI / "train.align")
+    phrasescore.train(text, folder, device="cpu", hidden=8, embedding=5, output_rank=4, max_updates=2)
     return folder
+
+
+def test_networks_of_sentences_and_in_context_are_trained(tmp_path: Path) -> None:
+    """By default with the preset that is for such data."""
+    points = tmp_path / "points"
+    points.write_bytes(b"\n".join((MINI / "train.align").read_bytes().splitlines()[:200]) + b"\n")
+    source, target = (tmp_path / name for name in ("source", "target"))
+    for text, suffix in ((source, "en"), (target, "fr")):
+        text.write_bytes(b"\n".join((MINI / f"train.{suffix}").read_bytes().splitlines()[:200]) + b"\n")
+    options: dict[str, Any] = {"device": "cpu", "hidden": 8, "embedding": 5, "max_updates": 20}
+    updates: list[int] = []
+    losses: list[Evaluation] = []
+    others = phrasescore.ParallelText(MINI / "dev.en", MINI / "dev.fr")
+    scorer = phrasescore.train(
+        phrasescore.ParallelText(str(source), str(target)),
+        tmp_path / "translator",
+        validation=others,
+        on_update=lambda status: updates.append(status.update),
+        on_evaluation=losses.append,
+        evaluate_every=10,
+        **options,
+    )
+    assert updates == [20]
+    assert [one.update for one in losses] == [10, 20]
+    assert losses[0].validation is not None
+    assert phrasescore.read_report(tmp_path / "translator")["model"]["attention"] == "concat"
+    assert scorer.unit == "sentence"
+    aligned = phrasescore.ParallelText(source, target, points)
+    assert phrasescore.train(aligned, tmp_path / "ctx", **options).in_context
+    with pytest.raises(
+        TypeError, match=r"validation: is of another kind \(sentences\) than the training data \(aligned"
+    ):
+        phrasescore.train(aligned, tmp_path / "ctx", validation=others, **options)
+    with pytest.raises(phrasescore.UserError, match="held_out: does nothing with validation"):
+        phrasescore.train(others, tmp_path / "other", validation=others, held_out=0.1)
 
 
 def test_a_table_and_pairs_are_scored(small_table: Path, tmp_path: Path) -> None:
@@ -285,7 +319,7 @@ def test_what_there_is_not_is_a_wrong_type(scorer: phrasescore.PhraseScorer, tmp
         phrasescore.train("t", tmp_path / "m", hidden="x")
     with pytest.raises(phrasescore.UserError, match=r"^there is no preset `smal`; did you mean `small`\?"):
         phrasescore.train("t", tmp_path / "m", preset="smal")
-    with pytest.raises(phrasescore.UserError, match=r"^preset context: is for word-aligned text"):
+    with pytest.raises(phrasescore.UserError, match=r"^preset context: is for parallel text with a word alignment"):
         phrasescore.train("t", tmp_path / "m", preset="context")
     assert list(tmp_path.iterdir()) == []
 

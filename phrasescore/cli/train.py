@@ -18,7 +18,6 @@ from phrasescore.cli.options import (
 from phrasescore.cli.parser import CommandParser
 from phrasescore.cli.training import (
     add_training_options,
-    check_nothing_is_held_out,
     given_layers,
     run_trainer,
 )
@@ -27,7 +26,7 @@ from phrasescore.errors import UsageError
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input
 from phrasescore.pairs import PairData
 from phrasescore.sentences import ParallelText
-from phrasescore.training.layers import read_presets
+from phrasescore.training.layers import check_nothing_is_held_out, read_presets
 from phrasescore.training.settings import DEFAULT_PRESETS, PRESETS, SECTIONS, LearnsFrom, Settings
 from phrasescore.training.torchrun import joined
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -61,22 +61,6 @@ def given_layers(args: argparse.Namespace, sections: Sections) -> list[Layer]:
         values[section][key], names[key] = value, f"--set {section}.{key}"
     file = [read_file(args.config, sections)] if args.config else []
     return [*file, Layer("command line", values, names)]
-
-
-def check_nothing_is_held_out(
-    given: Mapping[str, str], validation: str, names: Sequence[str] = ("held_out", "held_out_limit")
-) -> None:
-    """Check that nothing is to be held out beside sentences to validate with, for which no others are kept.
-
-    Raises:
-        UsageError: it does.
-    """
-    for name in names:
-        if name in given:
-            raise UsageError(
-                f"{given[name]}: does nothing with {validation}, in whose place sentences are held out; "
-                "leave one of them out"
-            )
 
 
 def run_trainer(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,13 @@ from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.errors import UserError
 from phrasescore.lm.perplexity import TextScores, learn_weight, score_text
 from phrasescore.lm.scorer import NeuralLmScorer
+from phrasescore.lm.settings import DEFAULT_PRESET, SECTIONS, LmSettings
+from phrasescore.lm.training import prepare
 from phrasescore.scoring.given_pairs import Text, clean_text
 from phrasescore.text import Say, silently
+from phrasescore.training.layers import Layer, by_section, check_nothing_is_held_out
+from phrasescore.training.loop import Evaluation, Status, Watcher
+from phrasescore.training.start import Start
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +34,53 @@ class LmScores:
     """ln p of each sentence, end of sentence included."""
     summary: TextScores
     """Counts of words, and the perplexity under each model."""
+
+
+def lm_train(
+    text: str | Path,
+    folder: str | Path,
+    *,
+    validation: str | Path | None = None,
+    preset: str = DEFAULT_PRESET,
+    device: str = "auto",
+    precision: Precision = "auto",
+    restart: bool = False,
+    on_update: Callable[[Status], None] = lambda status: None,
+    on_evaluation: Callable[[Evaluation], None] = lambda evaluation: None,
+    say: Say = silently,
+    **options: Any,
+) -> None:
+    """Train a neural language model, as `phrasescore lm train` does.
+
+    An interrupted run in the folder is resumed; a finished one is not repeated.
+
+    Args:
+        text: a tokenised text, one sentence a line.
+        folder: the model folder; it is made if it does not exist.
+        validation: a text to measure the perplexity on; without it some sentences are held out.
+        preset: the settings to begin with: `small` or `cho2014`.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        precision: of matrix products: `auto`, `fp32` or `bf16`.
+        restart: start over even if the folder holds a run.
+        on_update: called now and then with the loss and the share of the training that is done.
+        on_evaluation: called with each evaluation.
+        say: called with a line about unusual input.
+        options: settings other than the preset's, by their names in TOML, such as `order=5`, `epochs=10`;
+            `phrasescore lm train --help-all` lists them.
+
+    Raises:
+        TypeError: there is no such option.
+        UserError: a value is wrong, a text is faulty, or the folder holds something else or another run.
+    """
+    given = Layer("lm_train()", by_section("lm_train()", options, SECTIONS), {name: name for name in options})
+    settings = LmSettings.of(preset, [given])
+    if validation is not None:
+        check_nothing_is_held_out(settings.given, "validation")
+    settle_memory()
+    other = None if validation is None else Path(validation)
+    trainer, _ = prepare(text, Path(folder), settings, choose_device(device, precision), other, Start(restart, say=say))
+    trainer.watcher = Watcher(on_update, on_evaluation)
+    trainer.train()
 
 
 def lm_score(

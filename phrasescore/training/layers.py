@@ -18,6 +18,7 @@ from phrasescore.configuration import (
     option_types,
     options_of,
     read_toml,
+    require_known,
     scalar_type,
     suggestion,
     unknown_key,
@@ -159,3 +160,32 @@ def _checked(section: type[Section], values: Mapping[str, Any], place: str) -> d
     automatic = {key: AUTO for key, value in values.items() if value == AUTO and known[key].metadata.get("auto")}
     others = {key: value for key, value in values.items() if key not in automatic}
     return {**check_values(section, others, place), **automatic}
+
+
+def check_nothing_is_held_out(
+    given: Mapping[str, str], validation: str, names: Sequence[str] = ("held_out", "held_out_limit")
+) -> None:
+    """Check that nothing is to be held out beside sentences to validate with, for which no others are kept.
+
+    Raises:
+        UsageError: it does.
+    """
+    for name in names:
+        if name in given:
+            raise UsageError(
+                f"{given[name]}: does nothing with {validation}, in whose place sentences are held out; "
+                "leave one of them out"
+            )
+
+
+def by_section(function: str, options: Mapping[str, Any], sections: Sections) -> dict[str, dict[str, Any]]:
+    """Return keyword arguments of a function by the section that they belong to.
+
+    Raises:
+        TypeError: there is no such option.
+    """
+    require_known(function, options, sections.values())
+    return {
+        title: {name: options[name] for name in options_of(section) if name in options}
+        for title, section in sections.items()
+    }

@@ -61,12 +61,14 @@ class Settings:
             UsageError: a setting is for other data.
         """
         if preset == DEFAULT_PRESETS["aligned"] and learns_from != "aligned":
-            raise UsageError("--preset context: is for word-aligned text; give --source, --target and --alignment")
+            raise UsageError(
+                "--preset context: is for parallel text with a word alignment; give both, or another preset"
+            )
         merged = merge_layers(SECTIONS, [read_preset(PRESETS, preset or DEFAULT_PRESETS[learns_from]), *layers])
         values = merged.values
         if learns_from == "table":
             for name in options_of(SentenceConfig).keys() & merged.given.keys():
-                raise UsageError(f"{merged.given[name]}: is for parallel text; leave it out or give --source")
+                raise UsageError(f"{merged.given[name]}: is for parallel text; leave it out, or give such text")
         # A preset may be for other data.
         for name in _IDLE[learns_from]:
             values["training"].pop(name, None)

@@ -300,7 +300,7 @@ VALIDATING = ["--source", "A", "--target", "A", "--validation-source", "A", "--v
         (["TABLE", "--set", "training.final_rate=nan"], "final_rate is 'nan'; give a number", 2),
         (["TABLE", "--max-minutes", "inf"], "--max-minutes: is inf; give at most 10000000", 2),
         (["TABLE", "--set", "sentences.min_count=2"], "--set sentences.min_count: is for parallel text", 2),
-        (["TABLE", "--config", "T"], "[sentences] min_count: is for parallel text; leave it out or give --source", 2),
+        (["TABLE", "--config", "T"], "[sentences] min_count: is for parallel text; leave it out, or give such text", 2),
     ],
 )
 def test_errors_of_training_on_sentences(translate: Run, options: list[str], message: str, code: int) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import phrasescore
 from phrasescore.cli import main
+from phrasescore.training.loop import Evaluation
 from tests.conftest import MINI
 
 ARPA = MINI / "lm.fr.arpa"
@@ -18,10 +19,27 @@ CPU: dict[str, Any] = {"device": "cpu", "precision": "fp32"}
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("lm") / "model"
-    sizes = "--order 3 --set model.embedding=8 --set model.first_hidden=16 --set model.second_hidden=12"
-    sizes += " --vocabulary 60 --epochs 1 --device cpu -q"
-    assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(folder), *sizes.split()]) == 0
+    losses: list[Evaluation] = []
+    sizes: dict[str, Any] = {
+        "order": 3,
+        "embedding": 8,
+        "first_hidden": 16,
+        "second_hidden": 12,
+        "vocabulary": 60,
+        "epochs": 1,
+    }
+    phrasescore.lm_train(MINI / "train.fr", folder, **CPU, **sizes, on_evaluation=losses.append)
+    assert losses
     return folder
+
+
+def test_wrong_settings(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"lm_train\(\) has no option `ordr`; did you mean `order`\?"):
+        phrasescore.lm_train(MINI / "train.fr", tmp_path / "lm", ordr=3)
+    with pytest.raises(phrasescore.UserError, match="long_pairs: changes nothing in a language model"):
+        phrasescore.lm_train(MINI / "train.fr", tmp_path / "lm", long_pairs=0.5)
+    with pytest.raises(phrasescore.UserError, match="held_out: does nothing with validation"):
+        phrasescore.lm_train(MINI / "train.fr", tmp_path / "lm", validation=MINI / "dev.fr", held_out=0.1)
 
 
 @pytest.mark.parametrize("interpolated", [{}, {"interpolate": 0.25}, {"weight_text": MINI / "dev.fr"}])

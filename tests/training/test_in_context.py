@@ -224,7 +224,7 @@ def test_the_digest_tells_alignments_apart(texts: tuple[ParallelText, ParallelTe
     [
         (["--source={s}", "--target={t}", "--set=model.in_context=true"], "unknown key `in_context`"),
         (["{s}", "--alignment={a}"], "--alignment: is that of two texts"),
-        (["{s}", "--preset=context"], "--preset context: is for word-aligned text; give --source"),
+        (["{s}", "--preset=context"], "--preset context: is for parallel text with a word alignment"),
         (["--source={s}", "--target={t}", "--alignment={a}", "--direction=source-given-target"], "--direction: in con"),
         (
             ["--source={s}", "--target={t}", "--alignment={a}", "--set=sentences.bleu_sentences=3"],

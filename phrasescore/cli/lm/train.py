@@ -17,13 +17,12 @@ from phrasescore.cli.options import (
 from phrasescore.cli.parser import CommandParser
 from phrasescore.cli.training import (
     add_training_options,
-    check_nothing_is_held_out,
     given_layers,
     run_trainer,
 )
 from phrasescore.files import require_one_standard_input
 from phrasescore.lm.settings import DEFAULT_PRESET, FOR_OTHERS, PRESETS, SECTIONS, LmSettings
-from phrasescore.training.layers import read_presets
+from phrasescore.training.layers import check_nothing_is_held_out, read_presets
 from phrasescore.training.torchrun import joined
 
 
