@@ -226,7 +226,7 @@ def test_text_of_which_no_word_can_be_aligned(
     for name in ("train.en", "train.fr"):
         (texts / name).write_text(copies * f"{(texts / name).read_text().splitlines()[0]}\n")
     said = warnings_of(BUILD, capsys, code=1)
-    assert "build: train.en: no word could be aligned with one of train.fr; give more sentence pairs" in said
+    assert "build: train.en: no word could be aligned with train.fr; give more sentence pairs" in said
     assert ".building" not in said
 
 
