@@ -4,12 +4,12 @@ The lists are decoded without the feature, whose weight is 0. The base weights w
 
     p(E) = exp(w . h(E)) / sum over the translations E' of the list of exp(w . h(E'))
 
-are fitted for expected BLEU (see `training`) on one half of the sentences, once with the feature and once without it,
-and measured on the other half; then the other way round. So the gain is what the feature lets the weights choose better
-on sentences that they were not fitted on. It predicts gains in BLEU after tuning (docs/results.md, "What predicts
-BLEU"), and costs half a minute where tuning costs minutes for each seed.
+are fitted for expected BLEU (see `training`) on one fold of the sentences, with and without the feature, and evaluated
+on the other fold; then the folds change roles. So the gain is an improvement on sentences that the weights were not
+fitted on. It predicts gains in BLEU after tuning (docs/results.md, "What predicts BLEU"), and takes half a minute;
+tuning takes minutes for each seed.
 
-Shapes: L lists, H hypotheses, F components of the log-linear model.
+Shape suffixes: L n-best lists, H hypotheses, F components of the log-linear model.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ class EstimatedGain:
     """Expected smoothed BLEU of a sentence, from 0 to 100."""
 
     sentences: int
-    """That have translations to choose from."""
+    """Number of non-empty n-best lists."""
     without: float
     """With the features that have weights."""
     with_all: float
-    """With those that were asked about, too."""
+    """Also with the requested features."""
     standard_error: float
     """Of the difference, over sentences."""
 
     @property
     def gain(self) -> float:
-        """What the features that were asked about add."""
+        """Gain of the requested features."""
         return self.with_all - self.without
 
     @property
     def is_certain(self) -> bool:
-        """Whether the gain is more than noise: more than two standard errors."""
+        """Whether the gain exceeds two standard errors."""
         return self.gain > _CERTAIN * self.standard_error
 
 
@@ -62,9 +62,9 @@ def estimate_gain(candidates: Candidates, weights_F: Sequence[float], is_asked_F
     """Return the estimated BLEU gain of some features on the n-best lists of a dev set.
 
     Args:
-        candidates: the lists, decoded without those features.
-        weights_F: that the lists were decoded with; 0 for what is asked about.
-        is_asked_F: which features are asked about.
+        candidates: n-best lists, decoded without those features.
+        weights_F: weights of the decoding; 0 for the requested features.
+        is_asked_F: mask of the requested features.
 
     Raises:
         UserError: there are too few lists.
@@ -86,7 +86,7 @@ def estimate_gain(candidates: Candidates, weights_F: Sequence[float], is_asked_F
 
 
 def _lists_of(candidates: Candidates) -> NbestLists:
-    """Return the lists of the sentences that have candidates, without the phrase pairs, which weights do not need."""
+    """Return the non-empty lists, without phrase pairs."""
     sizes_L = np.diff(candidates.offsets)
     return NbestLists(
         candidates.features_CF.astype(np.float32),
@@ -100,12 +100,12 @@ def _lists_of(candidates: Candidates) -> NbestLists:
 
 
 def _expected_bleu(lists: NbestLists, weights_F: Floats, is_kept_F: NDArray[np.bool_]) -> Floats:
-    """Return the expected BLEU of each list under weights fitted on the other half of the lists, [L], 0 to 100."""
+    """Return the expected BLEU of each list under weights fitted on the other fold, [L], 0 to 100."""
     kept = replace(lists, features_HF=lists.features_HF[:, is_kept_F])
     kept, deviation_F = standardised(kept)
     start_F = weights_F[is_kept_F] * deviation_F
     start_F *= LENGTH / (float(np.linalg.norm(start_F)) or LENGTH)
-    # Every other sentence: neighbours of a dev set are often of one text.
+    # Alternate, because neighbouring sentences are often from one document.
     is_even_L = np.arange(len(lists)) % 2 == 0
     found_L = np.empty(len(lists))
     for is_fitted_L in (is_even_L, ~is_even_L):
