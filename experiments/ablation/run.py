@@ -19,7 +19,7 @@ from experiments.ablation.summary import MEASURES, over_seeds, summary
 from experiments.data import DataFolder, prepare
 from experiments.steps import Json, Steps, run_toolkit
 from experiments.toml import command_options
-from moses_integration.building.system import BuildConfig
+from moses_integration.building.build_config import BuildConfig
 from moses_integration.building.system_text import SystemText
 from moses_integration.decoder.settings import read_settings
 from moses_integration.evaluation import measure, p_value_over_runs

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from moses_integration.building.aligned_corpus import Corpus
-from moses_integration.building.alignment import Method, align, align_together
+from moses_integration.building.alignment import align, align_together
+from moses_integration.building.build_config import BuildConfig
 from moses_integration.building.initial_ini import write_initial_ini
-from moses_integration.building.language_model import ORDERS, build_language_model
-from moses_integration.building.pair_alignment import LONGEST_PHRASE
+from moses_integration.building.language_model import build_language_model
 from moses_integration.building.parallel_text import CleaningRules
 from moses_integration.building.system_folder import (
     CORPUS,
@@ -26,26 +26,11 @@ from moses_integration.building.system_text import PREPARATION, SystemText, Text
 from moses_integration.building.training_text import prepare_corpus, prepare_validation
 from moses_integration.building.translation_tables import build_tables as build_embedded_tables
 from moses_integration.ini import MosesIni
-from phrasescore.configuration import option
 from phrasescore.errors import naming
 from phrasescore.files import read_lines, write_json, write_lines
 from phrasescore.provenance import described
 from phrasescore.text import Say, Show, silently, unseen
 from phrasescore.versions import versions
-
-
-@dataclass(frozen=True)
-class BuildConfig:
-    """Options of the word alignment and of the models."""
-
-    aligner: Method = option("eflomal", "how to align words")
-    seed: int = option(1, "of eflomal; the others need none", minimum=0)
-    order: int = option(
-        5, f"of the language model, from {ORDERS[0]} to {ORDERS[-1]}", minimum=ORDERS[0], maximum=ORDERS[-1]
-    )
-    longest_phrase: int = option(
-        LONGEST_PHRASE, f"words of a phrase, from 1 to {LONGEST_PHRASE}", minimum=1, maximum=LONGEST_PHRASE
-    )
 
 
 @dataclass(frozen=True)

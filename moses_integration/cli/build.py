@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from moses_integration.building.build_config import BuildConfig
 from moses_integration.building.parallel_text import CleaningRules
-from moses_integration.building.system import BuildConfig
 from moses_integration.cli.options import add_toolkit_options, toolkit_of
 from moses_integration.cli.texts import require_lasting
 from phrasescore.cli.console import Reporter

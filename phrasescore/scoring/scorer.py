@@ -23,7 +23,7 @@ from phrasescore.errors import UserError
 from phrasescore.model_folder import model_kind
 from phrasescore.pairs import Direction
 from phrasescore.plugins import load_plugins, loaded_plugins, plugins_blamed
-from phrasescore.registry import Registry
+from phrasescore.registry import NotRegisteredError, Registry
 from phrasescore.scoring.columns import SCORE, Column
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.table.factors import Factors
@@ -239,7 +239,11 @@ def load_scorer(
         (first, one), (second, other) = list(kinds.items())[:2]
         raise UserError(f"{one}: is of the kind {first}, {other} of the kind {second}; give folders of one kind")
     [kind] = kinds
-    scorer = SCORERS[kind](paths, device, precision)
+    try:
+        load = SCORERS[kind]
+    except NotRegisteredError as error:
+        raise UserError(f"{paths[0]}: {error}") from error
+    scorer = load(paths, device, precision)
     if direction is not None and scorer.direction != direction:
         raise UserError(
             f"{scorer.name}: was trained for {scorer.direction}; give that as the direction, or a model trained for "

@@ -730,7 +730,6 @@ def test_help_needs_no_torch(command: str) -> None:
     ("command", "option", "shown"),
     [
         ("train", "--hidden N", "512 with attention; 1000 with cho2014; 384 with context, small; 256 with plain"),
-        ("train", "--max-minutes X", "none"),
         (
             "train",
             "--max-updates N",
@@ -749,13 +748,17 @@ def test_help_says_what_each_preset_has(command: str, option: str, shown: str) -
 
 
 def test_nothing_is_pickled_or_evaluated() -> None:
-    """Models come from strangers: the package must not hold a call that could run what is in them."""
+    """Model folders are untrusted: no code of the package may run what is in them.
+
+    `workers` and `processes` pickle what the processes of one run send each other.
+    """
     forbidden = {"eval", "exec", "compile", "__import__"}
     for path in Path(phrasescore.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
-                assert not names & {"pickle", "marshal", "shelve", "joblib"}, path
+                is_between_processes = path.name in ("workers.py", "processes.py")
+                assert is_between_processes or not names & {"pickle", "marshal", "shelve", "joblib"}, path
             if isinstance(node, ast.Call):
                 called = node.func
                 assert not (isinstance(called, ast.Name) and called.id in forbidden), path

@@ -254,7 +254,7 @@ def test_help_needs_no_torch() -> None:
 
 def test_a_language_model_is_no_encoder_decoder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", "-m", str(folder), str(MINI / "test.fr")]) == 1
-    assert "a network of the kind neural-language-model" in capsys.readouterr().err
+    assert f"{folder}: there is no kind of scorer `neural-language-model`; known are" in capsys.readouterr().err
 
 
 def test_a_report_takes_the_place_of_no_text(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -366,7 +366,9 @@ def test_progress_is_told_unless_quiet(
 
 
 def test_help_needs_no_torch() -> None:
-    code = "import sys; sys.modules['torch'] = None; from phrasescore.cli import main; main(['translate', '--help-all'])"
+    code = (
+        "import sys; sys.modules['torch'] = None; from phrasescore.cli import main; main(['translate', '--help-all'])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert b"--length-penalty {none,per-word,wu}" in done.stdout

@@ -231,6 +231,6 @@ def test_surplus_table_limits_are_ignored(tmp_path: Path) -> None:
 def test_other_language_models(kind: str, tmp_path: Path) -> None:
     ini = convert(OLD.replace("8 0 3", f"{kind} 0 3"), tmp_path)
     with pytest.raises(
-        UserError, match=r"line 7: the embedded decoder has no .*; if its file is in the ARPA format, call"
+        UserError, match=r"line 7: the embedded decoder does not support .*; if its file is in the ARPA format, name"
     ):
         declare_model(ini)

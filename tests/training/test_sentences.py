@@ -239,6 +239,6 @@ def test_other_text_or_plugins_do_not_resume(
         train((texts[1], texts[1]), tmp_path / "run", settings(warmup_updates=2))
     with pytest.raises(UserError, match="holds a run with other validation data; give the same"):
         train((texts[0], texts[0]), tmp_path / "run", settings())
-    monkeypatch.setattr("phrasescore.training.run_folder.loaded_plugins", lambda: {"my.py": "0123"})
+    monkeypatch.setattr("phrasescore.training.training_config.loaded_plugins", lambda: {"my.py": "0123"})
     with pytest.raises(UserError, match="holds a run with other plugins"):
         train(texts, tmp_path / "run", settings())

@@ -19,7 +19,7 @@ from experiments.ablation.run import Ablation
 from experiments.ablation.summary import shown, summary
 from experiments.pages.results import Results
 from experiments.steps import Json
-from moses_integration.building.system import BuildConfig
+from moses_integration.building.build_config import BuildConfig
 from moses_integration.evaluation import measure, p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import NbestEntry

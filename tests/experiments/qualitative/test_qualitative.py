@@ -131,7 +131,9 @@ def test_both_sides_are_shuffled_each_for_itself(
     pairs = {(table.inputs[s], table.outputs[p]) for p, s in enumerate(table.input_of_pair_P)}
     outputs = set(table.outputs)
 
-    def made_up(scorer: EncoderDecoderScorer, sources: list[bytes], targets: list[bytes]) -> NDArray[np.float64]:
+    def made_up(
+        scorer: EncoderDecoderScorer, sources: list[bytes], targets: list[bytes], *, per_word: bool
+    ) -> NDArray[np.float64]:
         """2 for a pair of the table, -1 for a target that it has not, 3 for another source of one that it has."""
         kinds = (
             2.0 if (s, t) in pairs else 3.0 if t in outputs else -1.0 for s, t in zip(sources, targets, strict=True)

@@ -16,8 +16,9 @@ import pytest
 
 from moses_integration.building import alignment as word_aligner
 from moses_integration.building.aligned_corpus import Corpus
-from moses_integration.building.system import BuildConfig, build_system
+from moses_integration.building.build_config import BuildConfig
 from moses_integration.building.system import BuildSettings as Settings
+from moses_integration.building.system import build_system
 from moses_integration.building.system_text import SystemText, TextSettings
 from moses_integration.ini import MosesIni, add_columns
 from moses_integration.toolkits.embedded import EmbeddedToolkit

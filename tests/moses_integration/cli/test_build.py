@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from moses_integration.building.build_config import BuildConfig
 from moses_integration.building.parallel_text import CleaningRules
-from moses_integration.building.system import BuildConfig, BuildSettings
+from moses_integration.building.system import BuildSettings
 from moses_integration.building.system_text import TextSettings
 from moses_integration.cli import main
 

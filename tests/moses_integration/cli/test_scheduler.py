@@ -43,5 +43,5 @@ def test_moses_shares_no_work(tmp_path: Path, system: Path, small_dev: tuple[Pat
 @pytest.mark.parametrize("command", ["build", "tune", "decode"])
 def test_help_names_the_option(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main([command, "--help"])
+        main([command, "--help-all"])
     assert "--scheduler ADDRESS" in capsys.readouterr().out
