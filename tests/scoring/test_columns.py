@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from phrasescore import plugins
 from phrasescore.cli import main
 from phrasescore.scoring.columns import FLOOR, SCORE, UNKNOWN_TARGET, Column
 from phrasescore.scoring.occurrences import Occurrences
@@ -75,7 +76,11 @@ register_scorer("symbols")(lambda folders, device, precision: Symbols(folders))
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
-def test_a_new_scorer_needs_its_class_and_its_registration_alone(tmp_path: Path, processes: str) -> None:
+def test_a_new_scorer_needs_its_class_and_its_registration_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: str
+) -> None:
+    # Plugins stay loaded, and other tests of this process have none.
+    monkeypatch.setattr(plugins, "_loaded", {})
     plugin, model = tmp_path / "plugin.py", tmp_path / "model"
     plugin.write_text(PLUGIN.replace("symbols", f"symbols-{processes}"))
     model.mkdir()
