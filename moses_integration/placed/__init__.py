@@ -1,1 +1,1 @@
-"""The table of a text: each phrase pair once for each place where it can be used, so its score may depend on that."""
+"""Per-text phrase tables: one copy of a phrase pair for each text position, so that its score may depend on context."""

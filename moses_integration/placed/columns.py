@@ -1,6 +1,6 @@
-"""The columns of a per-text phrase table: what a scorer says of each phrase pair at each position.
+"""The columns of a per-text phrase table: the scores of each phrase pair at each position.
 
-Shapes: S positions of some sentences, N options of these, K columns.
+Shapes: S positions of a group of sentences, N translation options of these positions, K columns.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SENTENCES_AT_ONCE = 20
 
 @dataclass
 class ScorerColumns:
-    """The usual column of a scorer, for each phrase pair at each position of a text."""
+    """Computes the default column of a scorer for each phrase pair at each position of a text."""
 
     scorer: PhraseScorer
     processes: int | None = None
@@ -45,21 +45,20 @@ class ScorerColumns:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """What the phrase table gets."""
+        """The columns to add to the phrase table."""
         return self.scorer.columns[:1]
 
     def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
-        """Return the values of all options of all places, [N, K].
+        """Return the values of all options at all positions, [N, K].
 
         Args:
             sentences: the text.
-            places: sentence by sentence.
-            scratch: a file for the values known so far; a later run resumes from it. The caller removes it.
+            places: the positions, ordered by sentence.
+            scratch: checkpoint file, from which a later run resumes. The caller removes it.
 
         Raises:
-            UserError: an interrupted run had another text, table or model, the scratch file cannot be written, or a
-                model is damaged.
-            WorkersLostError: a process was killed; the values until then are in the scratch file.
+            UserError: the checkpoint is of another text, table or model, or cannot be written, or a model is damaged.
+            WorkersLostError: a worker was killed; the values computed so far are in the checkpoint.
         """
         task = ScoringTask(self.scorer.shared(), self.columns)
         some = list(_occurrences(sentences, places, self.scorer.factors or SURFACE))
@@ -75,7 +74,7 @@ class ScorerColumns:
         return np.fromfile(scratch, np.float64).reshape(-1, len(self.columns))
 
     def _warn_unknown(self, words: WordCounts) -> None:
-        """Warn where the scorer has so few of the words in its vocabulary that its scores mean little."""
+        """Warn if too many words are outside the scorer's vocabulary for its scores to be meaningful."""
         sides = ("source", words.source, words.source_unknown), ("target", words.target, words.target_unknown)
         for side, all_words, unknown in sides:
             if all_words and unknown >= MANY_UNKNOWN * all_words:
@@ -85,7 +84,7 @@ class ScorerColumns:
                 )
 
     def _fingerprint(self, some: Sequence[Occurrences]) -> dict[str, Any]:
-        """Return everything that determines the values, by the names that a user knows."""
+        """Return everything that determines the values, under the names that messages use."""
         text, options = hashlib.sha256(), hashlib.sha256()
         for one in some:
             assert one.context is not None
@@ -104,7 +103,7 @@ class ScorerColumns:
 
 
 def _occurrences(sentences: Sequence[Words], places: Sequence[Place], factors: Factors) -> Iterator[Occurrences]:
-    """Yield the options of all places, some sentences at a time, in the words of a network."""
+    """Yield the options at all positions, in groups of sentences, with the factors that the network reads."""
     for block, found in groupby(places, lambda place: place.sentence // _SENTENCES_AT_ONCE):
         first, some = block * _SENTENCES_AT_ONCE, list(found)
         place_S3 = np.array([(place.sentence - first, place.start, place.end + 1) for place in some], np.int64)

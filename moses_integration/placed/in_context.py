@@ -1,7 +1,7 @@
-"""What sections of a moses.ini say of the networks whose columns are scored in context.
+"""The sections of a moses.ini that declare networks for scores in context.
 
-The table of each text has these columns, and the file that the ini names lacks them. The sections are unknown to Moses,
-as is the argument `in-context=` of the phrase table, so no decoder takes the ini for a complete system.
+Only per-text phrase tables have these columns; the table that the ini names lacks them. Moses rejects the sections and
+the argument `in-context=` of the phrase table, so no decoder mistakes the ini for a complete system.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _AGAIN = "tune again, with --in-context, the ini that it was made of"
 
 
 def networks_of(ini: MosesIni) -> list[str]:
-    """Return the folders of the networks; an ini without a column in context has none.
+    """Return the model folders of the networks, empty if the ini has no column in context.
 
     Raises:
-        UserError: the ini has such a column without its networks, or networks without their column.
+        UserError: the ini has a column in context but no networks, or networks but no such column.
     """
     folders = ini.values(NETWORKS)
     marked = [feature for feature in ini.features() if IN_CONTEXT in feature.arguments]
@@ -42,15 +42,15 @@ def networks_of(ini: MosesIni) -> list[str]:
 
 
 def name_networks(ini: MosesIni, folders: Iterable[str | Path], fingerprint: str | None = None) -> None:
-    """Let an ini that has all its features, but is not tuned with the networks yet, say with which ones it will be.
+    """Declare the networks of an ini, before it is tuned with them.
 
     Args:
-        ini: with their column.
-        folders: of the networks.
-        fingerprint: of their scorer; without it a later change of the weights goes unnoticed.
+        ini: complete, with the column of the networks.
+        folders: model folders of the networks.
+        fingerprint: of their scorer; without it, a later change of the network's weights is not detected.
 
     Raises:
-        UserError: a moses.ini cannot hold a path, or the ini is tuned with networks already, among unknown options.
+        UserError: a path cannot be written to a moses.ini, or an ini tuned with networks has no option weights.
     """
     _require_option_weights(ini)
     keep_option_weights(ini)
@@ -59,7 +59,7 @@ def name_networks(ini: MosesIni, folders: Iterable[str | Path], fingerprint: str
 
 
 def without_columns(ini: MosesIni) -> MosesIni:
-    """Return the system of the table that an ini names: without columns in context."""
+    """Return the system for the phrase table that the ini names, without columns in context."""
     table, weights = ini.phrase_table(), ini.weights_of_table(ini.phrase_table())
     system = _without_sections(ini)
     if table.weight_count > table.width:
@@ -68,7 +68,7 @@ def without_columns(ini: MosesIni) -> MosesIni:
 
 
 def with_columns(ini: MosesIni) -> MosesIni:
-    """Return the system of the table of a text, which has the columns in context; paths stay as they are."""
+    """Return the system for a per-text phrase table, with columns in context; paths do not change."""
     table = ini.phrase_table()
     system = _without_sections(ini)
     if table.weight_count > table.width:
@@ -77,7 +77,7 @@ def with_columns(ini: MosesIni) -> MosesIni:
 
 
 def _without_sections(ini: MosesIni) -> MosesIni:
-    """Return a copy without all that only an ini with columns in context has."""
+    """Return a copy without the argument and the sections for columns in context."""
     system = ini.copy()
     system.remove_argument(ini.phrase_table().label, IN_CONTEXT)
     for section in (NETWORKS, NETWORKS_SHA256, OPTIONS_BY):
@@ -86,10 +86,10 @@ def _without_sections(ini: MosesIni) -> MosesIni:
 
 
 def require_tuned_for(ini: MosesIni, columns: ScorerColumns) -> None:
-    """Check that the weights of an ini were tuned with these networks, where it says with which they were.
+    """Check that the weights of an ini were tuned with these networks, if it has their fingerprint.
 
     Raises:
-        UserError: they were tuned with others, or among unknown options.
+        UserError: they were tuned with other networks, or the ini has no option weights.
     """
     _require_option_weights(ini)
     tuned_with = ini.values(NETWORKS_SHA256)
@@ -101,16 +101,16 @@ def require_tuned_for(ini: MosesIni, columns: ScorerColumns) -> None:
 
 
 def _require_option_weights(ini: MosesIni) -> None:
-    """Check that an ini with networks says among which options it was tuned: its own weights would choose others."""
+    """Check that an ini with networks has the weights that chose the options in tuning: its own would choose others."""
     if ini.values(NETWORKS) and not ini.values(OPTIONS_BY):
         raise UserError(f"{ini.name}: has no section [{OPTIONS_BY}], by which options were chosen in tuning; {_AGAIN}")
 
 
 def option_weights(ini: MosesIni) -> Weights | None:
-    """Return the weights by which tuning chose the options of phrases, None if an ini does not say.
+    """Return the weights by which tuning selected translation options, None if the ini does not have them.
 
     Raises:
-        UserError: they are not the weights of the ini's features.
+        UserError: they do not match the ini's features.
     """
     kept = ini.weights(OPTIONS_BY)
     if kept and _widths(kept) != _widths(ini.weights_of_features()):
@@ -119,11 +119,7 @@ def option_weights(ini: MosesIni) -> Weights | None:
 
 
 def keep_option_weights(ini: MosesIni) -> None:
-    """Let an ini say by which weights options are chosen: as before, and new features' as they are now.
-
-    Raises:
-        UserError: a line is no line of weights.
-    """
+    """Record the weights that select options: those recorded before, and the current weights of new features."""
     kept, now = ini.weights(OPTIONS_BY), ini.weights_of_features()
     weights = {label: kept[label] if len(kept.get(label, ())) == len(now[label]) else now[label] for label in now}
     ini.set_values(

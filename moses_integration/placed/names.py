@@ -1,10 +1,10 @@
-"""Names of places: a word of a text becomes one that stands nowhere else, and a table can say where it means a phrase.
+"""Position tags: make a token unique in the text, so that a phrase table can have an entry for one position.
 
-    word MARK sentence MARK place
+    word MARK sentence MARK position
 
-The mark is U+FDD0. Unicode keeps it for the inside of programs and will never make it a character of text, and nothing
-that reads Moses' files separates or drops words at it. Numbers count from 0, in letters, a for 0 to j for 9: with
-`-drop-unknown` words that have digits are treated otherwise than others (moses/TranslationOptionCollection.cpp).
+The mark is U+FDD0, a Unicode noncharacter, which never occurs in text. No program that reads Moses' files splits or
+drops words at it. Numbers count from 0 and are written in letters, a for 0 to j for 9, because `-drop-unknown` treats
+words with digits differently (moses/TranslationOptionCollection.cpp).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LETTERS = bytes.maketrans(b"0123456789", b"abcdefghij")
 
 
 def name_of(word: bytes, sentence: int, place: int) -> bytes:
-    """Return the name of a word that stands at a place in a sentence."""
+    """Return a word with the tag of its position in a sentence."""
     return MARK.join((word, _letters(sentence), _letters(place)))
 
 
@@ -29,16 +29,12 @@ def _letters(number: int) -> bytes:
 
 
 def without_names(line: bytes) -> bytes:
-    """Return a line with words in place of their names, be it of a translation, an n-best list or a report."""
+    """Remove the position tags from a line of a translation, an n-best list or a report."""
     return _NAME.sub(b"", line) if MARK in line else line
 
 
 def require_unmarked(lines: Iterable[bytes], name: object) -> None:
-    """Check that lines lack the mark, so that what has it is a name; `name` is that of their file.
-
-    Raises:
-        UserError: one has it.
-    """
+    """Raise a UserError if a line contains the mark of position tags; `name` is the file name for messages."""
     for number, line in enumerate(lines, 1):
         if MARK in line:
             raise UserError(

@@ -1,4 +1,4 @@
-"""The places of a text where the phrase table has something to say."""
+"""The positions of a text for which the phrase table has translations."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from phrasescore.words import quote
 
 
 class Phrase(NamedTuple):
-    """A source phrase of the text."""
+    """A source phrase of the text, with its translation options."""
 
     words: Words
     targets: tuple[Words, ...]
-    """Its options: translations within the table limit, in the table's order."""
+    """The translations within the table limit, in the table's order."""
     lines: tuple[bytes, ...]
-    """Their lines of the phrase table, with their ends."""
+    """Their lines in the phrase table, including line ends."""
 
 
 class Place(NamedTuple):
-    """Where a phrase stands."""
+    """An occurrence of a source phrase."""
 
     sentence: int
-    """From 0, as `start` and `end`, which is inclusive."""
+    """Counted from 0, like `start` and `end`; `end` is inclusive."""
     start: int
     end: int
     phrase: Phrase
 
 
 class Copy(NamedTuple):
-    """A word that no option translates alone, and what the decoder makes of it."""
+    """A word without a translation option of its own, and the decoder's output for it."""
 
     word: bytes
     name: bytes
-    """What the text has in its place; the word itself if it needs no name."""
+    """The word in the indexed text, with or without a position tag."""
     target: Words
-    """The same, or nothing where unknown words are dropped."""
+    """The word as copied to the output, or empty if the decoder drops unknown words."""
 
 
 def find_places(model: LogLinearModel, sentences: Iterable[Words], longest: int) -> Iterator[Place]:
     """Yield each span of at most `longest` words that the model's table translates.
 
-    Only the best options of a phrase are kept, up to the table limit, by all the features of the model as in its search
+    Keep only the best options of a phrase, up to the table limit, ranked by all features as in the search
     (`LogLinearModel.translations`).
 
     Raises:
-        UserError: a line of the table is malformed, or has the mark of names.
+        UserError: a line of the table is malformed, or contains the mark of position tags.
     """
     phrases: dict[Words, Phrase | None] = {}
     for number, sentence in enumerate(sentences):
@@ -69,7 +69,7 @@ def _find_phrase(model: LogLinearModel, words: Words) -> Phrase | None:
         return None
     every = model.all_translations(words)
     assert every is not None
-    # Options of equal scores keep their order then.
+    # Sort, so that options with equal scores keep their order.
     kept = sorted(model.best(every))
     if any(MARK in lines[i] for i in kept):
         raise UserError(
@@ -80,15 +80,15 @@ def _find_phrase(model: LogLinearModel, words: Words) -> Phrase | None:
 
 
 def named_text(sentences: Sequence[Words], places: Iterable[Place]) -> list[Words]:
-    """Return the text with names, as many as are needed to tell the places from each other and from all others.
+    """Return the indexed text, with the fewest tags that make each position unique.
 
-    Each place has a named word, for one word's name tells where all of a phrase stands. A word that no option
-    translates alone keeps its form: the decoder copies it, and the language model may know it. But if other words
-    without translation are all that a phrase of the table has, its last one gets a name.
+    One tagged word identifies the position of the whole phrase. A word without a translation of its own usually gets no
+    tag, because the decoder copies it and the language model may have it in its vocabulary. If all words of a phrase
+    are of this kind, the last one gets a tag.
     """
     text = [list(sentence) for sentence in sentences]
     named: list[set[int]] = [set() for _ in sentences]
-    # The shorter ones of a sentence come first.
+    # The shorter phrases of a sentence come first.
     for place in places:
         of_sentence = named[place.sentence]
         if of_sentence.isdisjoint(range(place.start, place.end + 1)):
@@ -101,7 +101,7 @@ def named_text(sentences: Sequence[Words], places: Iterable[Place]) -> list[Word
 def copies(
     model: LogLinearModel, sentences: Sequence[Words], places: Iterable[Place], text: Sequence[Words]
 ) -> set[Copy]:
-    """Return the words that no option translates alone; `text` has the names."""
+    """Return the words without a translation option of their own; `text` is the indexed text."""
     translated = {(place.sentence, place.start) for place in places if place.start == place.end}
     untranslated = {
         (word, name)

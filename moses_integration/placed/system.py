@@ -1,4 +1,4 @@
-"""The system of a text: a moses.ini with the table of that text, and the text with the names that it needs."""
+"""The system for one text: a moses.ini with the per-text tables, and the indexed text."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _SCRATCH = "scores"
 
 @dataclass(frozen=True)
 class PlacedSystem:
-    """What was written."""
+    """Paths and sizes of a per-text system."""
 
     ini: Path
     text: Path
-    """With names: what to translate with this ini, which translates nothing else."""
+    """The indexed text, the only input of this ini."""
     sentences: int
     places: int
     lines: int
-    """Of the phrase table."""
+    """Number of lines of the phrase table."""
 
 
 def place_text(
@@ -57,27 +57,26 @@ def place_text(
     table_limit: int | None = None,
     chosen_by: Weights | None = None,
 ) -> PlacedSystem:
-    """Write the system of a text, which any toolkit translates as it would the text with the system given.
+    """Write the system for one text; any toolkit translates the indexed text as it translates the text with `ini`.
 
-    But for words without a translation of their own that end a phrase of the table: if no other word tells where that
-    stands, they get a name (see `named_text`), and copied they are unknown to the language model.
+    There is one exception: a copied word with a position tag (see `named_text`) is unknown to the language model.
 
-    If a run was interrupted while it scored phrase pairs, the same call resumes it.
+    The same call resumes a run that was interrupted while it scored phrase pairs.
 
     Args:
-        ini: the system; it may have the weights of the new columns already (`add_columns_in_context`).
+        ini: the system; it may already have weights for the new columns (`add_columns_in_context`).
         text: prepared sentences.
         folder: for ini, text and tables; the ini is written last.
-        columns: what the phrase table gets more for each place.
-        weights: those of the system with the new columns; None for the ini's, and some to start from for new columns.
-        origin: where those come from, in messages.
-        table_limit: how many options of a phrase are kept, the best by the weights of all features but the new columns;
-            0 for all, None for as many as the ini lets a decoder use.
-        chosen_by: other weights to choose them by; None for those that tuning began with, or else of the system.
+        columns: the columns to add to the phrase table.
+        weights: of the system with the new columns; None for the ini's weights, with initial weights for new columns.
+        origin: the source of `weights`, for messages.
+        table_limit: the number of options to keep for a phrase, ranked by all features except the new columns; 0 for
+            all, None for the ini's table limit.
+        chosen_by: other weights to rank options by; None for the weights recorded by tuning, or else the system's.
 
     Raises:
-        UserError: the text has bars or names already, the weights do not fit, or the embedded decoder does not know the
-            system: a feature may look at source words, and a binary table cannot be read.
+        UserError: the text contains `|` or position tags, the weights do not match the features, or the embedded
+            decoder does not support the system, for instance a feature of source words or a binary table.
     """
     lines = list(text_lines(text))
     require_placeable(lines, text)
@@ -110,30 +109,27 @@ def place_text(
                 _write(table, reordering_lines(feature.table, places, named, copied))
         write_lines(unfinished / TEXT, (b" ".join(sentence) for sentence in named))
         write_digest(unfinished, unfinished / TEXT)
-        # Its paths are absolute, and nothing is there yet.
+        # The absolute paths of this ini have no files yet, so write it without checking them.
         write_atomically(unfinished / INI, placed.to_bytes())
     return PlacedSystem(folder / INI, folder / TEXT, len(sentences), len(places), len(values_OK))
 
 
 @contextmanager
 def _unfinished(folder: Path, names: Sequence[str]) -> Iterator[Path]:
-    """Yield a folder to write files into, which are moved when all of them are there, the last one last.
+    """Yield a temporary folder; move the files to `folder` when all are complete, in the order of `names`.
 
-    After a fault in the work nothing is moved, and nothing left but what a run may go on with.
-
-    Raises:
-        UserError: one cannot be written.
+    After an error, move nothing and keep only the checkpoint, from which another run resumes.
     """
     require_writable(*(folder / name for name in names))
     unfinished = folder / _UNFINISHED
     unfinished.mkdir(exist_ok=True)
     try:
         yield unfinished
-        # That of an earlier run would not fit the new tables.
+        # The ini of an earlier run does not match the new tables.
         (folder / names[-1]).unlink(missing_ok=True)
         for name in names:
             (unfinished / name).replace(folder / name)
-        # What is left of killed runs is nobody's.
+        # Remove also the files of killed runs.
         shutil.rmtree(unfinished, ignore_errors=True)
     finally:
         for name in (*names, _SCRATCH):
@@ -143,31 +139,23 @@ def _unfinished(folder: Path, names: Sequence[str]) -> Iterator[Path]:
 
 
 def require_placeable(lines: Sequence[bytes], text: Path) -> None:
-    """Check that sentences have neither bars nor names.
-
-    Raises:
-        UserError: one has; the message says where in the text.
-    """
+    """Raise a UserError, with the line number, if a sentence contains `|` or position tags."""
     require_words(lines, text)
     require_unmarked(lines, text)
 
 
 def _tables(ini: MosesIni, folder: Path) -> dict[str, Path]:
-    """Return which tables are written, by the labels of their features."""
+    """Return the paths of the tables to write, by feature label."""
     tables = {ini.phrase_table().label: folder / "phrase-table.gz"}
     reorderings = (feature.label for feature in ini.features() if feature.kind == "LexicalReordering")
     return tables | {label: folder / f"reordering-table{number or ''}.gz" for number, label in enumerate(reorderings)}
 
 
 def _declare(ini: MosesIni, tables: Mapping[str, Path], weights: Weights | None, origin: str) -> MosesIni:
-    """Return an ini with other tables, and weights if any are given, checked before any work is done.
-
-    Raises:
-        UserError: the embedded decoder does not know the system, weights do not fit, or an ini cannot hold a path.
-    """
+    """Return an ini with the given tables and weights; check it before the work starts."""
     placed = ini.with_absolute_paths()
     for label, path in tables.items():
-        # A link of an earlier system's is replaced, not followed.
+        # Resolve only the parent: a link of an earlier system is replaced, not followed.
         placed.set_argument(label, "path", str(path.parent.resolve() / path.name))
     model = declare_model(placed, factored_targets=True)
     if weights is not None:
@@ -180,7 +168,7 @@ def _declare(ini: MosesIni, tables: Mapping[str, Path], weights: Weights | None,
 def _load(
     ini: MosesIni, sentences: Sequence[Words], settings: DecoderSettings, weights: Weights | None
 ) -> LogLinearModel:
-    """Load what the sentences need of a system; the weights may be some of a wider phrase table, and are checked."""
+    """Load the part of a system that the sentences need; `weights` may include those of columns in context."""
     model, table = load_model(ini, sentences, settings, factored_targets=True), ini.phrase_table()
     if weights is not None:
         own = {table.label: weights[table.label][: table.width]} if table.label in weights else {}
@@ -191,7 +179,7 @@ def _load(
 def _values(
     columns: ScorerColumns | None, sentences: Sequence[Words], places: Sequence[Place], scratch: Path
 ) -> Floats:
-    """Return the new columns [O, K] of the options of all places."""
+    """Return the new columns, [O, K], of the options at all positions."""
     options = sum(len(place.phrase.lines) for place in places)
     if columns is None:
         return np.zeros((options, 0))

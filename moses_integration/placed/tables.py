@@ -1,7 +1,7 @@
-"""Phrase and reordering table of a text, in which each line stands once for each place where it can be used.
+"""Per-text phrase and reordering tables, with one copy of a line for each position where it applies.
 
-Lines are sorted by the bytes of their source phrase, as Moses' converters to binary tables want them.
-Shapes: O options of all places, one place after another, K new columns.
+Lines are sorted by the bytes of their source phrase, as Moses' converters to binary tables require.
+Shapes: O options at all positions, ordered by position, K new columns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from phrasescore.table.factors import SURFACE
 def phrase_lines(
     places: Sequence[Place], text: Sequence[Words], columns: Sequence[Column], values_OK: Floats
 ) -> Iterator[bytes]:
-    """Yield the lines of the phrase table of a text with names, with more columns."""
+    """Yield the lines of the phrase table for an indexed text, with the new columns."""
     first = offsets_of(np.array([len(place.phrase.lines) for place in places], np.int64))
     cut: dict[Words, list[tuple[bytes, bytes]]] = {}
     for source, number in sorted((_source(place, text), number) for number, place in enumerate(places)):
@@ -37,13 +37,13 @@ def phrase_lines(
 def reordering_lines(
     table: ReorderingTable, places: Iterable[Place], text: Sequence[Words], copies: Iterable[Copy]
 ) -> Iterator[bytes]:
-    """Yield the lines of a reordering table for a text with names, whose copied words may stand in it, too."""
+    """Yield the lines of a reordering table for an indexed text, including its lines for copied words."""
     found: dict[Words, list[bytes]] = {}
     ends: list[tuple[bytes, list[bytes]]] = []
     for place in places:
         words, targets, _ = place.phrase
         if words not in found:
-            # A reordering table names no other factor of target words than the first.
+            # Reordering tables contain only the first factor of target words.
             surfaces = [tuple(map(SURFACE.network_words, target)) for target in targets]
             found[words] = _reordering_ends(table, words, zip(surfaces, surfaces, strict=True))
         ends.append((_source(place, text), found[words]))
@@ -59,18 +59,18 @@ def _source(place: Place, text: Sequence[Words]) -> bytes:
 
 
 def _as_source(words: Words) -> bytes:
-    """Return the first field of a line with the separator behind it, by which lines are sorted."""
+    """Return the first field of a line and the separator, which together are the sort key."""
     return b" ".join(words) + b" |||"
 
 
 def _around_columns(line: bytes) -> tuple[bytes, bytes]:
-    """Return what a line of a phrase table has behind its source phrase, cut where the last score ends."""
+    """Return the parts of a phrase table line between source phrase and end of scores, and after the scores."""
     entry = cut_line(line)
     return line[line.index(SEPARATOR) + len(SEPARATOR) : entry.end], without_end(line[entry.end :]) + b"\n"
 
 
 def _column_texts(columns: Sequence[Column], values_OK: Floats) -> Iterable[bytes]:
-    """Return the text of new columns of some options, of which Moses will take the logarithm, with a blank before."""
+    """Return the text of the new columns of each option, with a leading space; Moses takes the logarithms of values."""
     if not columns:
         return [b""] * len(values_OK)
     texts = [column.texts(values_O)[0] for column, values_O in zip(columns, values_OK.T, strict=True)]
@@ -78,7 +78,7 @@ def _column_texts(columns: Sequence[Column], values_OK: Floats) -> Iterable[byte
 
 
 def _reordering_ends(table: ReorderingTable, source: Words, targets: Iterable[tuple[Words, Words]]) -> list[bytes]:
-    """Return what lines have behind their source, for those targets that the table has, each with its new name."""
+    """Return the ends of lines, after the source, for each (target, tagged target) whose target is in the table."""
     ends = []
     for target, name in targets:
         scores = table.scores(source, target)

@@ -1,6 +1,6 @@
-"""Which text a phrase table was made for, in a JSON file beside the table.
+"""The digest of the text of a per-text phrase table, in a JSON file in the folder of the table.
 
-The table, not the ini, leads to it: mert-moses.pl writes another ini, without the comments of the one that it reads.
+The digest is not in the ini, because mert-moses.pl writes a new ini without comments.
 """
 
 from __future__ import annotations
@@ -18,19 +18,15 @@ _KEY = "text_sha256"
 
 
 def write_digest(folder: Path, text: Path) -> None:
-    """Say of the tables in a folder which text they were made for.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
+    """Write the digest of the text of the tables in a folder."""
     write_json(folder / DIGEST, {_KEY: sha256_of(text)})
 
 
 def digest_of_text(ini: MosesIni) -> str | None:
-    """Return the SHA-256 of the text that the phrase table of an ini was made for; None if it is for any text.
+    """Return the SHA-256 of the text of an ini's per-text phrase table, None for other tables.
 
     Raises:
-        UserError: the file that says so is damaged.
+        UserError: the digest file is damaged.
     """
     named = [ini.path_of(one) for one in ini.features() if one.is_phrase_table and "path" in one.arguments]
     for path in (table.with_name(DIGEST) for table in named):

@@ -1,7 +1,7 @@
-"""A toolkit for systems whose phrase table gets a column for each text: it writes the table, and lets another work.
+"""A toolkit for systems with columns in context: write the per-text phrase table, and delegate to another toolkit.
 
-The ini of such a system has the weights of these columns, the path of the table that lacks them, and the argument
-`in-context=`, which no decoder knows; sections of its own name the networks (`in_context.py`).
+The ini of such a system has weights for these columns, the path of a table without them, and the argument
+`in-context=`, which no decoder supports; its own sections name the networks (`in_context.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PLACED = "placed"
 
 
 class PlacingToolkit:
-    """Translates and tunes a system in whose phrase table some columns depend on the text."""
+    """Translates and tunes a system with columns in context."""
 
     def __init__(self, toolkit: Toolkit, columns: ScorerColumns, say: Say) -> None:
         self._toolkit, self._columns, self._say = toolkit, columns, say
@@ -46,8 +46,8 @@ class PlacingToolkit:
         self._toolkit.check_text(ini, source)
 
     def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
-        """Tune with the table of the dev text."""
-        # Before anything is scored, and with the names that the user knows.
+        """Tune with the per-text phrase table of the dev set."""
+        # Check before scoring, so that messages are early and have the paths that the user gave.
         self.check(ini, request.folder, tunes=True)
         self.check_text(ini, request.source)
         request.show(None, "scoring phrase pairs where they stand")
@@ -56,9 +56,9 @@ class PlacingToolkit:
 
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
-        """Yield what translates a text part by part, each with its table, which is made the first time it is wanted.
+        """Yield a function that translates the text in chunks, each with its own table, built at the first call.
 
-        Names of copied words are taken off again.
+        The function removes the position tags of copied words.
         """
         self.check(ini, folder, tunes=False)
         self.check_text(ini, source)
@@ -93,7 +93,7 @@ class PlacingToolkit:
         yield translate
 
     def _place(self, ini: MosesIni, source: Path, folder: Path) -> PlacedSystem:
-        """Write the system of a text, and say so."""
+        """Write the per-text system, and log it."""
         folder.mkdir(parents=True, exist_ok=True)
         placed = place_text(ini, source, folder, self._columns)
         self._say(f"{placed.lines:,} phrase pairs scored where they stand, at {placed.places:,} places")
@@ -102,23 +102,19 @@ class PlacingToolkit:
 
 @dataclass(frozen=True)
 class _Part:
-    """Sentences of a text that are translated together."""
+    """A chunk of a text."""
 
     source: Path
     folder: Path
     first: int
     end: int
-    """Numbers, in the text, of its first sentence and of the one behind its last."""
+    """The range of its sentences in the text is `first` to `end`, exclusive."""
 
 
 def _parts(source: Path, folder: Path) -> Iterator[_Part]:
-    """Yield the parts of a text; one that is no longer than a part is taken as it lies.
-
-    Raises:
-        UserError: the text cannot be placed.
-    """
+    """Yield the chunks of a text; a text of one chunk is not copied."""
     lines = list(text_lines(source))
-    # Here, with the file and the lines that the user knows.
+    # Check the whole text, so that messages have its file name and line numbers.
     require_placeable(lines, source)
     for number, first in enumerate(range(0, max(1, len(lines)), _PART)):
         part, end = folder / f"{_PLACED}{number or ''}", min(first + _PART, len(lines))
@@ -135,6 +131,6 @@ def _show_part(progress: Progress, part: _Part, sentences: int, done: int, _: in
 
 
 def _renumbered(entry: bytes, first: int) -> bytes:
-    """Return a line of an n-best list without names, with the number that its sentence has in the text."""
+    """Remove the tags from a line of an n-best list, and renumber its sentence from the chunk to the text."""
     number, bar, rest = without_names(entry).partition(b" ||| ")
     return b"%d%b%b\n" % (int(number) + first, bar, rest)
