@@ -4,15 +4,15 @@ From Python:
 
     import phrasescore
 
-    if __name__ == "__main__":                                                # for processes are spawned
+    if __name__ == "__main__":                                                # because processes are spawned
         scorer = phrasescore.train("phrase-table.gz", "rnn", max_minutes=30)  # or phrasescore.load_scorer("rnn")
         phrasescore.score([("the black dogs", "les chiens noirs")], scorer)   # ln p(target | source) of each pair
         phrasescore.annotate("phrase-table.gz", scorer, "phrase-table.rnn.gz")
         phrasescore.check("phrase-table.rnn.gz", num_features=5).problems
         str(phrasescore.translate(["the black dogs"], scorer, beam=5)[0][0])
 
-What is wrong with the input is a `UserError`, whose message is one sentence; an argument that cannot be one is a
-`TypeError`, a wrong value of an option a `UserError`.
+Invalid input and invalid option values raise a `UserError`, whose message is one sentence. An argument of the wrong
+type raises a `TypeError`.
 """
 
 import importlib
@@ -73,12 +73,12 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-# What the library has to note is said where somebody listens: the command line does.
+# The library logs unusual events; only the command line attaches a handler.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-# GNU OpenMP lets the threads of a finished operation spin for milliseconds. When anything else runs on the
-# machine they steal the time of the thread they wait for, and everything gets many times slower; spinning for
-# microseconds costs nothing when nothing else runs. It must be set before torch is imported.
+# GNU OpenMP threads spin for milliseconds after each operation. If other processes run on the machine, spinning threads
+# take CPU time from the thread that they wait for, which slows everything down many times. Spinning for microseconds
+# costs nothing on an idle machine. Set this before torch is imported.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 _MODULES = {
@@ -112,7 +112,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for only now: the command line is to answer before torch is there."""
+    """Import names lazily, so that the command line responds before torch is loaded."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,4 +1,4 @@
-"""`python -m phrasescore` is the command `phrasescore`."""
+"""Run the command `phrasescore` by `python -m phrasescore`."""
 
 import sys
 

@@ -1,8 +1,8 @@
 """Typed configuration: frozen dataclasses filled from presets, a TOML file and the command line.
 
 A dataclass field is the only definition of an option: name, type, default, range, help. The command line, the keyword
-arguments of Python and the keys of TOML files are made from it. `option` declares a field that has a flag of its own,
-`setting` one that only TOML, `--set` and Python give.
+arguments of Python and the keys of TOML files are derived from it. `option` declares a field with a command-line flag;
+`setting` declares a field that only TOML, `--set` and Python can set.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _TYPE_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "t
 
 
 LARGEST = 2**31 - 1
-"""The largest whole number that an option takes unless it says otherwise: libraries in C take no more of some."""
+"""The default upper bound of integer options; some C libraries accept no larger integers."""
 
 
 AUTO = "auto"
-"""The value of an option that is to follow from the data."""
+"""The value of an option that is derived from the data."""
 
 
 class Section(Protocol):
@@ -60,20 +60,20 @@ def option(
     """Declare a dataclass field as an option.
 
     Args:
-        default: its value if it is not given.
-        text: its help; it may end with `(default: ...)` if the default is not a value.
-        minimum: the least value.
-        maximum: the greatest value.
-        metavar: what help calls its value; None for a name that follows from the type.
+        default: the default value.
+        text: the help text; it may end with `(default: ...)` if the default is not a value.
+        minimum: the smallest valid value.
+        maximum: the largest valid value.
+        metavar: the placeholder of the value in `--help`; None derives it from the type.
         is_switch: whether the command line has no `--no-` form; for booleans that no preset sets.
-        auto: whether it may also be `auto`.
+        auto: whether `auto` is a valid value.
     """
     facts = {"help": text, "minimum": minimum, "maximum": maximum, "metavar": metavar, "is_switch": is_switch}
     return field(default=default, metadata={**facts, "auto": auto, "flag": True})
 
 
 def setting(default: T, text: str, *, minimum: float | None = None, maximum: float | None = None) -> T:
-    """Declare a dataclass field that a user can set, but not by a flag of its own."""
+    """Declare a dataclass field that a user can set, but that has no command-line flag."""
     return field(default=default, metadata={"help": text, "minimum": minimum, "maximum": maximum, "flag": False})
 
 
@@ -99,7 +99,7 @@ def choices(kind: Any) -> tuple[str, ...]:
 
 
 def scalar_type(kind: Any) -> type:
-    """Return int, float, str, bool or Path for a field type, seen through `| None`, `tuple[..., ...]` and Literal."""
+    """Return the scalar type of a field: the type inside `| None` or `tuple[..., ...]`, and str for a Literal."""
     kind = _without_none(kind)
     if is_list(kind):
         kind = get_args(kind)[0]
@@ -107,7 +107,7 @@ def scalar_type(kind: Any) -> type:
 
 
 def is_list(kind: Any) -> bool:
-    """Whether a field type is that of an option with several values, `tuple[..., ...]`."""
+    """Return whether a field type takes several values, `tuple[..., ...]`."""
     return get_origin(_without_none(kind)) is tuple
 
 
@@ -118,10 +118,10 @@ def _without_none(kind: Any) -> Any:
 
 
 def check_values(section: type[Section], values: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return the values for some fields of a section, checked; `place` says where they come from.
+    """Validate and convert the values of some fields of a section; `place` is their origin, for messages.
 
     Raises:
-        UserError: an unknown key (the nearest known one is suggested) or a value of the wrong type.
+        UserError: a key is unknown or a value is invalid.
     """
     kinds = option_types(section)
     checked = {key: _check(key, value, kinds, place) for key, value in values.items()}
@@ -133,11 +133,11 @@ def check_values(section: type[Section], values: Mapping[str, Any], place: str) 
 
 
 def range_fault(item: Field[Any], kind: type, value: Any) -> str | None:
-    """Return what is wrong with a number that is out of the range of a field of this type, None if it is in it."""
+    """Return an error text if a number is out of the range of its field, else None."""
     minimum, maximum = item.metadata.get("minimum"), item.metadata.get("maximum")
     if maximum is None and kind is int:
         maximum = LARGEST
-    # Not `value < minimum`, for nan is not less.
+    # `not >=` also rejects NaN.
     if minimum is not None and not value >= minimum:
         return f"is {value}; give at least {minimum}"
     if maximum is not None and not value <= maximum:
@@ -166,7 +166,7 @@ def _check(key: str, value: Any, kinds: Mapping[str, Any], place: str) -> Any:
 
 
 def _checked_list(key: str, value: Any, wanted: type, place: str) -> tuple[Any, ...]:
-    """Return several values of a type as a tuple; a single text is no list of its characters."""
+    """Return a list option as a tuple; a single string is an error, not a list of characters."""
     kinds = (str, Path) if wanted is Path else (wanted,)
     if isinstance(value, str | bytes | Path) or not isinstance(value, Iterable):
         raise UserError(f"{place}: {key} is {value!r}; give a list")
@@ -177,10 +177,10 @@ def _checked_list(key: str, value: Any, wanted: type, place: str) -> tuple[Any, 
 
 
 def refuse_given(given: Mapping[str, str], names: Sequence[str], reason: str) -> None:
-    """Reject options that are given and would change nothing; `given` has the name of each as the user wrote it.
+    """Reject options that have no effect; `given` maps field names to the names that the user wrote.
 
     Raises:
-        UsageError: one is given.
+        UsageError: one of them is given.
     """
     for name in names:
         if name in given:
@@ -188,19 +188,19 @@ def refuse_given(given: Mapping[str, str], names: Sequence[str], reason: str) ->
 
 
 def unknown_key(key: str, known: Iterable[str], place: str) -> str:
-    """Return the sentence about a key that does not exist."""
+    """Return the message about an unknown key."""
     return f"{place}: unknown key `{key}`; {suggestion(key, known)}"
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return the advice about a name that is not among the known ones."""
+    """Return advice about an unknown name: the most similar known name, or all known names."""
     names = sorted(known)
     near = nearest(name, names)
     return f"did you mean `{near}`?" if near else f"known are {', '.join(names)}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like one; None if none is much like it."""
+    """Return the most similar known name, or None if no known name is similar."""
     return next(iter(difflib.get_close_matches(name, known, n=1)), None)
 
 
@@ -208,7 +208,7 @@ def read_toml(path: Path, sections: Mapping[str, type[Section]]) -> dict[str, di
     """Read a configuration file and check the names of its sections.
 
     Raises:
-        UserError: it cannot be read, is not TOML, or has an unknown section.
+        UserError: the file cannot be read, is not TOML, or has an unknown section.
     """
     values = documents.read_toml(path)
     for key, value in values.items():
@@ -223,7 +223,7 @@ def require_known(function: str, options: Iterable[str], sections: Iterable[type
     """Check the names of keyword arguments of a function that takes the options of some sections.
 
     Raises:
-        TypeError: there is no such option.
+        TypeError: an option does not exist.
     """
     known = [name for section in sections for name in options_of(section)]
     for name in options:

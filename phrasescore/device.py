@@ -1,4 +1,4 @@
-"""Where and how precisely to compute."""
+"""Device and precision of computations."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _PROGRAMS = 64
 
 @dataclass(frozen=True)
 class Device:
-    """A device and the type in which it multiplies matrices."""
+    """A device and the data type of its matrix products."""
 
     torch_device: torch.device
     product_dtype: torch.dtype | None
-    """bfloat16, or None for the type of the weights."""
+    """bfloat16, or None for the data type of the weights."""
 
     @property
     def precision(self) -> Literal["bf16", "fp32"]:
@@ -42,7 +42,7 @@ class Device:
         return f"{self.torch_device} {self.precision}"
 
     def processes(self, asked: int | None) -> int:
-        """Return the number of processes asked for, or if none is, of those that suit the device: one a core or GPU."""
+        """Return the requested number of processes, or by default one per core or GPU of the device."""
         if asked is not None:
             return asked
         if self.torch_device.type == "cpu":
@@ -50,23 +50,23 @@ class Device:
         return torch.cuda.device_count() if self.torch_device == _ANY_GPU else 1
 
     def of_this_process(self) -> Device:
-        """Return the GPU of this process where several share work: of `cuda`, without a number, each takes the next."""
+        """Return the GPU of this worker process; `cuda` without an index assigns GPUs to workers in turn."""
         number = process_number()
         if self.torch_device != _ANY_GPU or number is None:
             return self
         return replace(self, torch_device=torch.device("cuda", number % torch.cuda.device_count()))
 
     def products(self) -> AbstractContextManager[object]:
-        """Return the context in which matrix products are as precise as the device says.
+        """Return a context in which matrix products have the precision of the device.
 
-        States, losses and the softmax's sums stay 32-bit within it.
+        States, losses and sums of the softmax stay in 32 bit.
         """
         return torch.autocast(self.torch_device.type, torch.bfloat16, enabled=self.product_dtype is not None)
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute with one thread: who shares work has one a process, and sums of several may differ in a last digit."""
+    """Compute with one thread, as each worker has one core, and sums of several threads may differ in the last digit."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -76,12 +76,12 @@ def one_thread() -> Iterator[None]:
 
 
 def choose_device(name: str, precision: Precision) -> Device:
-    """Return the device called `auto`, `cpu`, `cuda` or `cuda:N`, in the precision asked for.
+    """Return the device `auto`, `cpu`, `cuda` or `cuda:N` with the requested precision.
 
-    `auto` takes a GPU when there is one, and 16-bit products where the hardware multiplies them faster.
+    `auto` selects a GPU if there is one, and 16-bit products where the hardware accelerates them.
 
     Raises:
-        UserError: the device does not exist or cannot do what is asked.
+        UserError: the device does not exist or does not support the precision.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -94,7 +94,7 @@ def choose_device(name: str, precision: Precision) -> Device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         found = torch.cuda.device_count()
         raise UserError(f"device `{name}`: is not here ({found} GPUs found); give cpu or auto")
-    # A program may give any text.
+    # Python callers can pass any string.
     if precision not in get_args(Precision):
         raise UserError(f"precision `{precision}`: there is none of this name; give {', '.join(get_args(Precision))}")
     fast = torch.cuda.is_bf16_supported(including_emulation=False) if device.type == "cuda" else _cpu_has_bf16()
@@ -103,19 +103,20 @@ def choose_device(name: str, precision: Precision) -> Device:
 
 
 def _cpu_has_bf16() -> bool:
-    """Whether this CPU multiplies 16-bit matrices faster than 32-bit ones (AVX512-BF16 or AMX)."""
+    """Return whether this CPU multiplies 16-bit matrices faster than 32-bit ones (AVX512-BF16 or AMX)."""
     cpu = torch.cpu
     return bool(cpu._is_amx_tile_supported() or cpu._is_avx512_bf16_supported())
 
 
 def settle_memory() -> None:
-    """Keep freed memory, and few of the programs that oneDNN makes for matrices of each new size.
+    """Keep freed memory in the process, and limit the kernel caches of PyTorch and oneDNN.
 
-    Each step frees and allocates the same hundreds of megabytes; getting them back as zeroed pages takes a part of the
-    training time that can be saved. Only Linux is told so.
+    Each step frees and allocates the same hundreds of megabytes. Getting zeroed pages from the system each time costs
+    training time. This applies to Linux only.
 
-    PyTorch and oneDNN keep a thousand programs each, and in 16 bit a block has new sizes: after some millions of lines
-    a process held 0.6 GB of them, where fewer serve as fast. They read how many at the first product.
+    PyTorch and oneDNN each cache a thousand kernels, and in 16 bit the matrix sizes of every chunk are new: after some
+    millions of lines a process had 0.6 GB of kernels. A smaller cache is as fast. Both read its size at the first
+    product.
     """
     for cache in _PROGRAM_CACHES:
         os.environ.setdefault(cache, str(_PROGRAMS))
@@ -124,5 +125,5 @@ def settle_memory() -> None:
             libc = ctypes.CDLL(None)
             libc.mallopt(_M_MMAP_MAX, 0)
             libc.mallopt(_M_TRIM_THRESHOLD, -1)
-            # Threads share one heap: the heaps that others get of their own give memory back at once.
+            # Threads share one heap, because additional heaps return freed memory to the system immediately.
             libc.mallopt(_M_ARENA_MAX, 1)

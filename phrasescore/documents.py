@@ -1,15 +1,15 @@
-"""JSON and TOML that others may have written: read in bounded time and memory, or refused in one sentence.
+"""Read untrusted JSON and TOML in bounded time and memory.
 
-A document is a regular file, plain and in UTF-8, no larger than the bounds below. It nests at most `DEEPEST` levels,
-its numbers are finite, whole ones fit into 64 bits, its strings can be names of files, no key of an object stands there
-twice, and JSON has an object at its top. So what is read can be walked through, converted and written again without
-surprise:
+A document is a regular, uncompressed file in UTF-8, no larger than the bounds below. It nests at most `DEEPEST` levels.
+Numbers are finite, and integers fit into 64 bits. Strings are valid as file names. Keys of an object are unique, and
+the
+top level of JSON is an object. Callers can therefore traverse, convert and rewrite a document safely:
 
     description = read_json(folder / "config.json", "copy the model folder again")
     settings = read_toml(path)
 
-What a document says is for its reader to check. Files that are no documents, such as vocabularies and weights, are
-read by `phrasescore.files.read_regular`, which has the same rule of what may be opened.
+Callers validate the content. Other files, such as vocabularies and weights, are read by
+`phrasescore.files.read_regular`, which has the same rule about files that may be opened.
 """
 
 from __future__ import annotations
@@ -25,45 +25,45 @@ from phrasescore.errors import UserError
 from phrasescore.files import read_regular
 
 LARGEST_JSON, LARGEST_JSON_LINES, LARGEST_TOML = 1 << 24, 1 << 26, 1 << 20
-"""Bytes. What a document becomes in memory may be 30 times as large."""
+"""Bytes. A document in memory can be 30 times as large."""
 DEEPEST = 100
 """Levels of nesting."""
 _WHOLE_NUMBERS = range(-(2**63), 2**64)
 
 
 _NOT_IN_NAMES = re.compile("[\\0\ud800-\udc7f\udd00-\udfff]")
-"""No name of a file has them. U+DC80 to U+DCFF stand for its bytes that are not UTF-8 (PEP 383)."""
+"""Characters that file names cannot contain. U+DC80 to U+DCFF encode bytes that are not UTF-8 (PEP 383)."""
 
 
 class _OutOfBoundsError(ValueError):
-    """What a document is or has, in the words that follow its name."""
+    """A document exceeds a bound; the text follows the name of the document in the message."""
 
 
 def read_json(path: Path, remedy: str) -> dict[str, Any]:
-    """Return the object that a JSON file holds; `remedy` is what to do about a damaged file, for messages.
+    """Read a JSON object from a file; `remedy` is the advice in messages about a damaged file.
 
     Raises:
-        UserError: it cannot be read, is not JSON, or goes beyond the bounds.
+        UserError: the file cannot be read, is not JSON, or exceeds the bounds.
     """
     return parse_json(read_regular(path, LARGEST_JSON), str(path), remedy)
 
 
 def read_json_lines(path: Path, remedy: str) -> list[dict[str, Any]]:
-    """Return the objects of a file that has one a line, without the one whose line a kill has cut short.
+    """Read a file with one JSON object per line; skip an incomplete last line, which a killed process leaves.
 
     Raises:
-        UserError: the file cannot be read, a line is not JSON, or goes beyond the bounds; `remedy` as in `read_json`.
+        UserError: the file cannot be read, a line is not JSON, or a bound is exceeded; `remedy` as in `read_json`.
     """
-    # What was cut short has no end.
+    # An incomplete last line has no line end.
     lines = read_regular(path, LARGEST_JSON_LINES).split(b"\n")[:-1]
     return [parse_json(line, f"{path}: line {number}", remedy) for number, line in enumerate(lines, 1)]
 
 
 def parse_json(content: bytes | str, place: str, remedy: str) -> dict[str, Any]:
-    """Return the object that some JSON holds; `place` says where it comes from, `remedy` what to do if it is damaged.
+    """Parse a JSON object; `place` is its origin and `remedy` the advice if it is damaged, both for messages.
 
     Raises:
-        UserError: it is not JSON, or goes beyond the bounds.
+        UserError: it is not JSON, or exceeds the bounds.
     """
     try:
         text = content.decode() if isinstance(content, bytes) else content
@@ -77,22 +77,22 @@ def parse_json(content: bytes | str, place: str, remedy: str) -> dict[str, Any]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return the values of a TOML file.
+    """Read a TOML file.
 
     Raises:
-        UserError: it cannot be read, is not TOML, or goes beyond the bounds.
+        UserError: the file cannot be read, is not TOML, or exceeds the bounds.
     """
     return parse_toml(read_regular(path, LARGEST_TOML), str(path))
 
 
 def parse_toml(content: bytes, place: str) -> dict[str, Any]:
-    """Return the values of some TOML; `place` says where it comes from.
+    """Parse TOML; `place` is its origin, for messages.
 
     Raises:
-        UserError: it is not TOML, or goes beyond the bounds.
+        UserError: it is not TOML, or exceeds the bounds.
     """
     try:
-        # A key with many dots takes tomllib a time that grows with their square.
+        # tomllib takes quadratic time in the number of dots of a key.
         if any(line.count(b".") > DEEPEST for line in content.split(b"\n")):
             raise _OutOfBoundsError(f"has a line with more than {DEEPEST} dots")
         values = tomllib.loads(content.decode())
@@ -107,20 +107,19 @@ _TOO_LONG = "has a whole number of more than 64 bits"
 
 
 def _fault(format_name: str, error: ValueError | RecursionError) -> str:
-    """Return what is wrong with a document."""
     if isinstance(error, _OutOfBoundsError):
         return str(error)
     if isinstance(error, RecursionError):
         return _TOO_DEEP
-    # Python's own bound for the digits of a whole number has no class of its own.
+    # Python raises a plain ValueError for integers with too many digits.
     return _TOO_LONG if "integer string conversion" in str(error) else f"is not {format_name} ({error})"
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON.
+    """Build a JSON object.
 
     Raises:
-        _OutOfBoundsError: a key stands there twice.
+        _OutOfBoundsError: a key is repeated.
     """
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -129,10 +128,10 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check(document: dict[str, Any]) -> None:
-    """Check nesting, numbers and strings, level by level: recursion is what deep nesting breaks.
+    """Check nesting, numbers and strings level by level, because deep nesting breaks recursion.
 
     Raises:
-        _OutOfBoundsError: a bound is passed.
+        _OutOfBoundsError: a bound is exceeded.
     """
     holders: list[Any] = [document]
     for _ in range(DEEPEST):

@@ -1,4 +1,4 @@
-"""The exceptions that speak to the user."""
+"""Exceptions whose messages address the user."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from pathlib import Path
 
 
 class UserError(Exception):
-    """A fault the user can mend: bad input, a wrong option, a full disk.
+    """An error that the user can fix: invalid input, a wrong option, a full disk.
 
-    Its message is one sentence: which file and place, what is wrong, what to do. The command line prints
-    it and exits with 1; no other exception is expected to reach a user.
+    Its message is one sentence: file and line, what is wrong, what to do. The command line prints the message and exits
+    with 1. Any other exception that reaches a user is a bug.
     """
 
 
 class UsageError(UserError):
-    """Options that do not go together, or a missing one that others call for; the exit code is 2."""
+    """Options conflict, or a required option is missing; the exit code is 2."""
 
 
 class OptionError(UsageError):
-    """A value or a combination of options that is wrong.
+    """The value of an option is invalid, or options conflict.
 
     It carries the names of the options, so that each front end can spell them: `--max-minutes` on the command line,
     `max_minutes` in Python.
     """
 
     def __init__(self, text: str, *options: str) -> None:
-        """Make an error.
+        """Create an error.
 
         Args:
             text: the message, with `{}` for each option.
@@ -37,30 +37,30 @@ class OptionError(UsageError):
         super().__init__(self.message(flag))
 
     def message(self, spell: Callable[[str], str]) -> str:
-        """Return the message with the options as a front end spells them."""
+        """Return the message, with option names as the front end spells them."""
         return self.text.format(*map(spell, self.options))
 
 
 def flag(name: str) -> str:
-    """Return the name of a field as the command line spells it."""
+    """Return the command-line flag of a field."""
     return f"--{name.replace('_', '-')}"
 
 
 class InputError(UserError):
-    """A fault of what is read: what was made of it until there is of no use once it is mended."""
+    """The input is invalid; output made from it so far is useless after the input is fixed."""
 
 
 class FullDiskError(UserError):
-    """There is no space on a disk: what was written of an output only takes some more."""
+    """A disk is full; the output so far is valid, and the run can be resumed."""
 
 
 class WorkersLostError(UserError):
-    """Those who shared work are gone, though nothing is wrong with what they have done: it may be gone on with."""
+    """All workers are lost, but their results so far are valid, and the run can be resumed."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that the memory of the machine or of a GPU ran out."""
-    # Named, for PyTorch need not be loaded; its allocator of the machine's memory has no error of its own.
+    """Return whether an error means that the memory of the machine or of a GPU is exhausted."""
+    # Compare class names, so that PyTorch need not be loaded. Its CPU allocator has no error class of its own.
     return (
         isinstance(error, MemoryError)
         or any(kind.__name__ == "OutOfMemoryError" for kind in type(error).__mro__)
@@ -69,7 +69,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def sentence_of(error: BaseException) -> str | None:
-    """Return what to tell the user of an error: of the input, of the system, or of a lack of memory; None of a bug."""
+    """Return the message of an error of the input, the system or memory; None for a bug."""
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, OSError):
@@ -82,7 +82,7 @@ def sentence_of(error: BaseException) -> str | None:
 
 @contextmanager
 def naming(names: Mapping[Path, Path]) -> Iterator[None]:
-    """Let messages about files name others, those that the user knows; a full disk is that of the file itself."""
+    """Replace file names in messages by the names that the user gave; messages about a full disk keep the real name."""
     try:
         yield
     except FullDiskError:

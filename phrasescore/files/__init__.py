@@ -1,4 +1,4 @@
-"""Files as byte streams: read by content, written whole or not at all. `-` is standard input or standard output."""
+"""Files as byte streams: compression detected from the content, atomic writes. `-` is standard input or output."""
 
 from phrasescore.files.folders import make_folder, require_folder
 from phrasescore.files.reading import (

@@ -1,4 +1,4 @@
-"""Folders that a user names."""
+"""Folders that the user names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from phrasescore.errors import UserError
 
 
 def require_folder(path: Path) -> None:
-    """Check that what lies at a path, if anything does, is a folder.
+    """Check that a path is a folder or does not exist.
 
     Raises:
         UserError: it is a file.
@@ -18,10 +18,10 @@ def require_folder(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those that it lies in, where they are not there.
+    """Create a folder and its parents if they do not exist.
 
     Raises:
-        UserError: a file lies there, or it cannot be made.
+        UserError: the path is a file, or the folder cannot be created.
     """
     require_folder(path)
     try:

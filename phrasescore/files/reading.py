@@ -1,4 +1,4 @@
-"""Inputs as streams of bytes, also from pipes; compression is told by a file's first bytes, never by its name."""
+"""Inputs as byte streams, including pipes; compression is detected from the first bytes, never from the name."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst", b"\xfd7zXZ\x00": "xz"}
-# Frames of Zstandard that hold no content, RFC 8878, 3.1.2: what `pzstd` writes begins with one.
+# Zstandard frames without content (RFC 8878, 3.1.2); the output of `pzstd` begins with one.
 _MAGIC |= {bytes([first]) + b"*M\x18": "zst" for first in range(0x50, 0x60)}
-# A text may well begin with BZh: in bzip2 a level follows, and then the start of a block or the end of the stream.
+# A text may begin with BZh. In bzip2 a level follows, and then the start of a block or the end of the stream.
 _BZIP2 = re.compile(rb"BZh[1-9](1AY&SY|\x17\x72\x45\x38\x50\x90)")
 _STARTS = (*_MAGIC, b"BZh")
-# An empty member of gzip, the one that has most, ends in nine.
+# A gzip file can end in at most nine zeros: those of an empty member.
 _ZEROS_OF_NO_MEMBER = bytes(10)
-# Small, for what is left of it behind each stream is copied.
+# Small, because the rest of the buffer is copied after each stream.
 _BYTES_TO_DECOMPRESS = 1 << 13
 _BYTES_AT_ONCE = 1 << 20
 MAGIC_LENGTH = 10
-"""Bytes that tell a compressed file."""
+"""The number of bytes that identify a compression format."""
 LONGEST_LINE = 1 << 20
-"""Bytes of a line that means something: what has no line ends may be as large as it likes."""
+"""The maximum length of a line in bytes; data without line ends could be of any size."""
 
 
 def _is_decompression_error(error: BaseException) -> bool:
-    """Whether a decompressor met bytes that are not what they claim to be."""
-    # isal's and zstd's own error classes derive from Exception alone, so they are told by name.
+    """Return whether a decompressor found invalid data."""
+    # The error classes of isal and zstd derive directly from Exception, so their names are compared.
     damaged = (EOFError, zlib.error, lzma.LZMAError)
     return (
         isinstance(error, damaged)
@@ -54,7 +54,7 @@ def _is_decompression_error(error: BaseException) -> bool:
 
 
 def detect_format(head: bytes) -> str | None:
-    """The compression format that a file's first bytes announce, or None for plain data."""
+    """Return the compression format that the first bytes of a file indicate, None for uncompressed data."""
     if _BZIP2.match(head):
         return "bz2"
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
@@ -69,20 +69,20 @@ class Input:
     raw: BinaryIO
 
     def share_read(self) -> float | None:
-        """Return the share of the file that was read so far, None for a pipe."""
+        """Return the fraction of the file that has been read, None for a pipe."""
         size = os.fstat(self.raw.fileno()).st_size
         return os.lseek(self.raw.fileno(), 0, os.SEEK_CUR) / size if size and self.raw.seekable() else None
 
 
 class _InputFile(io.FileIO):
-    """A file whose first read brings what tells its format, though a pipe may hand over its first bytes one by one."""
+    """A file whose first read returns enough bytes to detect the format, even if a pipe delivers them one by one."""
 
     _is_at_start = True
     _is_gzip = False
     _last_bytes = b""
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Read some bytes; return how many, 0 at the end.
+        """Read some bytes; return their number, 0 at the end.
 
         Raises:
             EOFError: a gzip file ends in zeros.
@@ -101,20 +101,22 @@ class _InputFile(io.FileIO):
         return count
 
     def _wait_and_read(self, view: memoryview) -> int:
-        """Read some bytes; return how many, 0 at the end."""
+        """Read some bytes; return their number, 0 at the end."""
         while (count := super().readinto(view)) is None:
-            # Whoever opened the descriptor wants it not to wait: nothing has come yet, which is not the end.
+            # The descriptor is non-blocking: no data is available yet, which is not the end of the file.
             waiting = select.poll()
             waiting.register(self, select.POLLIN)
             waiting.poll()
         return count
 
     def _require_end_of_member(self, read: bytes) -> None:
-        """Check, once nothing more is read, that a gzip file does not end in zeros, which its readers pass over.
+        """Reject a gzip file that ends in zeros, which gzip readers ignore.
 
-        So does the program `gzip`, for the sake of tapes, though RFC 1952 has nothing between or behind members.
-        Today they are what a power failure, or a download that was broken off, has left in place of the last members.
-        Zeros between two members are not noticed: that would need a reader of gzip of our own, and a slower one.
+        The program `gzip` ignores them for the sake of tapes, though RFC 1952 allows no padding. Trailing zeros are
+        usually what
+        a power failure or an interrupted download leaves in place of the last members. Zeros between two members are
+        not
+        detected, because that would require a custom and slower gzip reader.
         """
         if not read and self._last_bytes == _ZEROS_OF_NO_MEMBER:
             raise EOFError("it ends in zeros")
@@ -122,29 +124,29 @@ class _InputFile(io.FileIO):
 
 
 class _Streams(io.RawIOBase):
-    """The content of xz or bzip2 streams, one after another.
+    """The content of concatenated xz or bzip2 streams.
 
-    Python's own readers take for the end whatever is no stream behind one, as one of which the first bytes are damaged.
+    Python's own readers treat invalid data after a stream as the end of the file, so damage there would go unnoticed.
     """
 
     def __init__(
         self, file: BinaryIO, begin: Callable[[], lzma.LZMADecompressor | bz2.BZ2Decompressor], padding: int
     ) -> None:
-        """Read a file; behind each stream may stand zeros, in multiples of `padding`, none if that is 0."""
+        """Read a file; multiples of `padding` zeros may follow each stream, none if `padding` is 0."""
         self._file, self._begin, self._padding = file, begin, padding
         self._stream = begin()
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Read some bytes; return how many, 0 at the end.
+        """Read some bytes; return their number, 0 at the end.
 
         Raises:
-            EOFError: the last stream was cut.
-            OSError: what is there is no stream of bzip2.
-            lzma.LZMAError: what is there is no stream of xz.
+            EOFError: the last stream is truncated.
+            OSError: the data is not a bzip2 stream.
+            lzma.LZMAError: the data is not an xz stream.
         """
         view = memoryview(buffer).cast("B")
         data = b""
@@ -163,7 +165,7 @@ class _Streams(io.RawIOBase):
         return len(data)
 
     def _after_stream(self) -> bytes:
-        """Return the first bytes of the next stream, none at the end."""
+        """Return the first bytes of the next stream, or no bytes at the end."""
         found = self._stream.unused_data or self._file.read(_BYTES_TO_DECOMPRESS)
         zeros = 0
         while self._padding and found.startswith(b"\0"):
@@ -176,13 +178,12 @@ class _Streams(io.RawIOBase):
 
 
 def _may_tell_more(head: bytes) -> bool:
-    """Whether the bytes after some first ones can decide which format they are; not so if they end a typed line."""
+    """Return whether more bytes can decide the format; a line typed at a terminal ends the decision."""
     is_start = any(magic[: len(head)] == head[: len(magic)] for magic in _STARTS)
     return 0 < len(head) < MAGIC_LENGTH and is_start and b"\n" not in head
 
 
 def _decompressing(raw: BinaryIO, compression: str) -> BinaryIO:
-    """Open what decompresses a file in some format."""
     if compression == "xz":
         return io.BufferedReader(_Streams(raw, partial(lzma.LZMADecompressor, lzma.FORMAT_XZ), padding=4))
     if compression == "bz2":
@@ -195,8 +196,8 @@ def open_input(path: str | Path) -> Iterator[Input]:
     """Open a possibly compressed file, or standard input for `-`, as decompressed bytes.
 
     Raises:
-        InputError: the file turns out truncated or corrupt while it is read.
-        UserError: it cannot be opened, or is closed standard input.
+        InputError: the file is truncated or corrupt, which may be detected only during reading.
+        UserError: the file cannot be opened, or standard input is closed.
     """
     name = display_name(path)
     is_stdin = str(path) == STANDARD_STREAM
@@ -226,15 +227,15 @@ def open_input(path: str | Path) -> Iterator[Input]:
 def read_bytes(path: str | Path) -> bytes:
     """Return the decompressed content of a file."""
     with open_input(path) as source:
-        # To read all at once, Python asks the file itself, and takes for its end that nothing has come yet.
+        # read() without a size would take a non-blocking descriptor without data for the end of the file.
         return b"".join(iter(partial(source.stream.read, _BYTES_AT_ONCE), b""))
 
 
 def bounded_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the numbers, from 1, and the lines of an open file, split on the line feed alone, with their ends.
+    """Yield the line numbers, from 1, and lines of an open file with their ends; only a line feed ends a line.
 
     Raises:
-        UserError: one is longer than `LONGEST_LINE`; messages call the file `name`.
+        UserError: a line is longer than `LONGEST_LINE`; messages call the file `name`.
     """
     for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE + 1), b""), 1):
         if len(line) > LONGEST_LINE:
@@ -245,7 +246,7 @@ def bounded_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
 
 
 def read_lines(path: str | Path) -> Iterator[bytes]:
-    """Yield the lines of a file, split on the line feed alone, without their ends.
+    """Yield the lines of a file without their ends; only a line feed ends a line.
 
     Raises:
         UserError: see `open_input` and `bounded_lines`.

@@ -1,4 +1,4 @@
-"""Regular files as they lie there, whatever they hold: neither waited for nor decompressed."""
+"""Regular files as raw bytes: without blocking on pipes, and without decompression."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from phrasescore.files.streams import can_be_read_only_once
 
 
 def unreadable(name: str, error: OSError) -> UserError:
-    """Return what to say of a file that cannot be read."""
+    """Return the error about a file that cannot be read."""
     remedy = "check the path and its rights"
     if error.errno == errno.ENOENT and (compressed := compressed_form(name)):
         remedy = f"give {compressed}, which is there"
@@ -22,19 +22,19 @@ def unreadable(name: str, error: OSError) -> UserError:
 
 
 def compressed_form(name: str | Path) -> str | None:
-    """Return the name of the file with `.gz` behind it, which a user may mean, if that is there."""
+    """Return the name with the suffix `.gz` if that file exists, else None."""
     compressed = f"{name}.gz"
     return compressed if os.path.exists(compressed) else None  # noqa: PTH110
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file, or a link to one, as the bytes that lie there; nothing else is waited for or read.
+    """Open a regular file, or a link to one, as raw bytes; never block on a pipe or open a device for reading.
 
     Raises:
         UserError: it cannot be read, or is a pipe, a device or a folder.
     """
     try:
-        # Opening a pipe would wait for a writer, and a device may do anything.
+        # Opening a pipe would wait for a writer, and opening a device may have side effects.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         raise unreadable(str(path), error) from error
@@ -45,30 +45,30 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def read_regular(path: Path, largest: int) -> bytes:
-    """Return the content of a regular file as it lies there, at most so many bytes; see `open_regular`.
+    """Return the raw content of a regular file of at most `largest` bytes; see `open_regular`.
 
     Raises:
-        UserError: it cannot be read, is no regular file, or is larger.
+        UserError: it cannot be read, is not a regular file, or is larger.
     """
     with open_regular(path) as file:
-        # A file may have holes that no disk could hold, and grow while it is read.
+        # A sparse file may be larger than any disk, and a file may grow while it is read.
         if os.fstat(file.fileno()).st_size > largest or len(content := file.read(largest + 1)) > largest:
             raise UserError(f"{path}: is larger than {largest:,} bytes; check that it is the file meant")
     return content
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a regular file as it lies there, in hexadecimal digits; see `open_regular`.
+    """Return the SHA-256 of the raw bytes of a regular file in hexadecimal digits; see `open_regular`.
 
     Raises:
-        UserError: it cannot be read, or is no regular file.
+        UserError: it cannot be read, or is not a regular file.
     """
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sha256_of_input(path: str | Path) -> str | None:
-    """Return the SHA-256 of an input as it lies there, None of what can be read once only: standard input, a pipe.
+    """Return the SHA-256 of the raw bytes of an input; None for standard input and pipes, which are read only once.
 
     Raises:
         UserError: it cannot be read.

@@ -1,22 +1,22 @@
-"""Work that an interrupted run leaves, and that a later run of the same command resumes.
+"""Save the work of an interrupted run, so that rerunning the same command resumes it.
 
 Each run has a fingerprint: everything that determines its output, by name (digests of inputs, options), and `FORMAT`.
-A run resumes only work of its own fingerprint. Otherwise it is an error that names what changed, so that a mistyped
-option discards nothing; `restart` discards the work.
+A run resumes only work with its own fingerprint. Another fingerprint is an error that names what changed, so that a
+mistyped option discards nothing; `restart` discards the work.
 
-`resumable_output` is for one file that is written in chunks. Two hidden files are beside the output until it is
-complete: `.NAME.unfinished` has the chunks, and `.NAME.journal` describes them in JSON, one line each:
+`resumable_output` writes one file in chunks. Two hidden files are beside the output until it is complete:
+`.NAME.unfinished` has the chunks, and `.NAME.journal` describes them in JSON, one line each:
 
     {"fingerprint": {"format": 2, "table": "8a0c...", "columns": 1}, "sha256": "5feb..."}
     {"facts": {"lines": 4096}, "length": 31077, "sha256": "e3b0..."}
 
-The length is that of the output up to there. The digest covers the digest before, the length, the facts and the chunk,
-so a chunk counts only behind the chunks that it was written behind. A run resumes after the first chunks that are
-whole, whatever follows them: a line or a chunk that was cut short, or, after a power failure, one that was never
-written though its successor was. So neither file needs to wait for the other. Both are synced every few seconds, in
-case of a power failure; a process that is killed loses only the chunk it was working on.
+`length` is the length of the output including the chunk. The digest covers the previous digest, the length, the facts
+and the chunk, so a chunk is valid only after the chunks that preceded it when it was written. A run resumes after the
+last valid chunk. It discards everything after it: an incomplete line or chunk or, after a power failure, a chunk that
+was never written though its successor was. So neither file needs to wait for the other. Both are synced every few
+seconds in case of a power failure; a process that is killed loses only its current chunk.
 
-`ResumableFolder` is for results that have names, such as the steps of a tuning.
+`ResumableFolder` is for named results, such as the steps of a tuning.
 """
 
 from __future__ import annotations
@@ -44,8 +44,11 @@ if TYPE_CHECKING:
     from hashlib import _Hash
 
 FORMAT = 2
-"""Part of every fingerprint. Raise it when the same inputs and options give another output than before, such as other
-scores, or when the files described here change."""
+"""Part of every fingerprint.
+
+Increase it when the same inputs and options give a different output, such as other scores, or when the format of the
+files described here changes.
+"""
 _BYTES_AT_ONCE = 1 << 20
 _SECONDS_BETWEEN_SYNCS = 5.0
 _PRIVATE = 0o600
@@ -55,20 +58,20 @@ _DIGEST_SIZE = hashlib.sha256().digest_size
 
 
 class ResumableOutput:
-    """An output and the chunks that it has; see `resumable_output`."""
+    """An output and its complete chunks; see `resumable_output`."""
 
     def __init__(self, name: str, unfinished: FileIO, journal: FileIO) -> None:
         self.chunks: list[dict[str, Any]] = []
-        """The facts of each chunk that is there."""
+        """The facts of each complete chunk."""
         self.note: str | None = None
-        """A sentence about the work of an interrupted run, None if there is none."""
+        """A message about the work of an interrupted run, None if there is none."""
         self._name, self._unfinished, self._journal = name, unfinished, journal
         self._length = 0
         self._digest = ""
         self._last_sync = time.monotonic()
 
     def append(self, chunk: bytes, facts: Mapping[str, Any]) -> None:
-        """Write one more chunk; `facts` are what to know of it later, an object for JSON with finite numbers.
+        """Write the next chunk; `facts` describe it as a JSON object with finite numbers.
 
         Raises:
             UserError: the disk is full.
@@ -87,22 +90,22 @@ class ResumableOutput:
         self.chunks.append(dict(facts))
 
     def sync(self) -> None:
-        """Wait until the chunks are on the disk.
+        """Sync the chunks to the disk.
 
         Raises:
-            UserError: the disk is full, as some tell only now.
+            UserError: the disk is full, which some file systems report only now.
         """
         with full_disk_told(self._name):
             os.fsync(self._unfinished)
 
     def begin(self, fingerprint: Mapping[str, Any], *, restart: bool) -> None:
-        """Resume the work of an interrupted run; cut off what follows its last whole chunk.
+        """Resume the work of an interrupted run; discard data after its last valid chunk.
 
         Raises:
             UserError: the interrupted run has another fingerprint.
         """
         header = _header(fingerprint)
-        # A larger journal is damaged; chunks that it does not describe are made again.
+        # A larger journal is damaged; chunks that it does not describe are computed again.
         lines = self._journal.read(LARGEST_JSON_LINES).split(b"\n")[:-1]
         left = len(lines[1:]) if os.fstat(self._unfinished.fileno()).st_size and not restart else 0
         before = _fingerprint_in(lines[0]) if left else None
@@ -125,7 +128,7 @@ class ResumableOutput:
             self.note = f"{self._name}: {self._compared(left)}"
 
     def _take_up(self, line: bytes) -> bool:
-        """Read the next chunk that the journal names; return whether it is whole."""
+        """Read the next chunk of the journal; return whether it is valid."""
         try:
             entry = parse_json(line, self._name, "")
         except UserError:
@@ -144,7 +147,7 @@ class ResumableOutput:
         return True
 
     def _compared(self, left: int) -> str:
-        """Return what happens to the chunks, so many, of the interrupted run."""
+        """Return what happens to the `left` chunks of the interrupted run, for a message."""
         if not self.chunks:
             return "starting over, because the work of an earlier run is damaged"
         damaged = left - len(self.chunks)
@@ -156,17 +159,17 @@ class ResumableOutput:
 def resumable_output(
     path: str | Path, fingerprint: Mapping[str, Any], *, restart: bool = False
 ) -> Iterator[ResumableOutput]:
-    """Open a file that is written in chunks, and that appears under its name only when it is complete.
+    """Open a file that is written in chunks and appears under its name only when it is complete.
 
-    A run that is interrupted, killed or fails leaves its chunks in hidden files. The next run with the same fingerprint
-    finds them in `chunks` and resumes after them; `note` reports it. Only an `InputError` or a full disk leaves
-    nothing, as with `open_output`. An old file stays unchanged. Two runs cannot write at once.
+    An interrupted or failed run leaves its chunks in hidden files. The next run with the same fingerprint finds them in
+    `chunks` and resumes after them; `note` reports it. After an `InputError` or on a full disk nothing is left, as with
+    `open_output`. An old file stays unchanged. Two runs cannot write the same file at once.
 
-    It is for regular files: standard output, a device or a pipe cannot be resumed.
+    Only regular files can be resumed: not standard output, a device or a pipe.
 
     Args:
         path: the file; a link stays a link.
-        fingerprint: everything that determines the output, by name, as an object for JSON.
+        fingerprint: everything that determines the output, by name, as a JSON object.
         restart: discard the work of an interrupted run.
 
     Raises:
@@ -176,13 +179,13 @@ def resumable_output(
     place = output_place(path)
     hidden = hidden_name(place)
     unfinished, journal = place.with_name(f"{hidden}.unfinished"), place.with_name(f"{hidden}.journal")
-    # An empty file that stands for the run: others see its lock, and it has the permissions that the output is to have.
+    # An empty file that represents the run: other runs see its lock, and it has the permissions of the output.
     mark, descriptor = make_temporary(place)
     with ExitStack() as stack:
         stack.callback(os.close, descriptor)
         stack.callback(mark.unlink, missing_ok=True)
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-        # Some file systems know no owners or permissions, and say the same of every file.
+        # Some file systems have no owners or permissions and report the same values for every file.
         with suppress(OSError):
             os.fchmod(descriptor, _PRIVATE)
         like = os.fstat(descriptor)
@@ -201,21 +204,20 @@ def resumable_output(
         except BaseException as error:
             if isinstance(error, InputError | FullDiskError):
                 _remove(unfinished)
-            # There is nothing to resume.
             if _remove_empty(unfinished):
                 _remove(journal)
             raise
-        # It is of no use without the other file.
+        # The journal is useless without the chunks.
         _remove(journal)
 
 
 def _open_own(path: Path, like: os.stat_result) -> FileIO:
-    """Open a hidden file that a run of this user has left, or make it, for nobody else to read or write.
+    """Open or create a hidden file of this user, accessible to no other user.
 
-    `like` is what the system says of such a file.
+    `like` is the status that the system reports for such a file.
 
     Raises:
-        UserError: others may have put it there or have written to it, or the disk is full.
+        UserError: another user may have created or written the file, or the disk is full.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
@@ -236,7 +238,7 @@ def _not_ours(path: Path) -> UserError:
 
 
 def _remove_empty(path: Path) -> bool:
-    """Remove a file if it is empty; return whether it is not there now."""
+    """Remove a file if it is empty; return whether it no longer exists."""
     is_empty = not path.exists() or not path.stat().st_size
     if is_empty:
         _remove(path)
@@ -253,7 +255,7 @@ def _line(value: Mapping[str, Any]) -> bytes:
 
 
 def _begin_digest(before: str, length: int, facts: Mapping[str, Any]) -> _Hash:
-    """Return the digest of a chunk, for its bytes to be added."""
+    """Return the digest of a chunk before the bytes of the chunk are added."""
     return hashlib.sha256(_line({"before": before, "length": length, "facts": facts}))
 
 
@@ -264,29 +266,29 @@ def _write(file: FileIO, content: bytes) -> None:
 
 
 def _cut(file: FileIO, length: int) -> None:
-    """Leave so many bytes of a file, and stand behind them."""
+    """Truncate a file and seek to its end."""
     file.truncate(length)
     file.seek(length)
 
 
 class ResumableFolder:
-    """Results by name that an interrupted run leaves; a damaged one counts as missing, so its work is done again.
+    """Named results of an interrupted run; a damaged result counts as missing and is computed again.
 
     Each file begins with the SHA-256 of its content.
     """
 
     def __init__(self, folder: Path, fingerprint: Mapping[str, Any], *, restart: bool = False) -> None:
-        """Open or make the folder.
+        """Open or create the folder.
 
         Raises:
-            UserError: it has results of another fingerprint, or cannot be written.
+            UserError: it has results with another fingerprint, or cannot be written.
         """
         self._folder = folder
         path = folder / _FINGERPRINT
         before = _fingerprint_in(read_regular(path, LARGEST_JSON)) if path.exists() and not restart else None
         has_results = folder.exists() and any(file != path for file in folder.iterdir())
         self.note: str | None = None
-        """A sentence about the results of an interrupted run, None if there are none."""
+        """A message about the results of an interrupted run, None if there are none."""
         if has_results and before is not None:
             require_same(str(folder), before, fingerprint)
             self.note = f"{folder}: resuming an earlier run"
@@ -298,14 +300,14 @@ class ResumableFolder:
         write_atomically(path, _header(fingerprint))
 
     def read(self, name: str) -> bytes | None:
-        """Return a result, None if it is missing or damaged."""
+        """Return a result, or None if it is missing or damaged."""
         path = self._folder / name
         stored = path.read_bytes() if path.exists() else b""
         digest, content = stored[:_DIGEST_SIZE], stored[_DIGEST_SIZE:]
         return content if digest == hashlib.sha256(content).digest() else None
 
     def write(self, name: str, content: bytes) -> None:
-        """Keep a result.
+        """Save a result.
 
         Raises:
             UserError: it cannot be written.
@@ -321,10 +323,10 @@ class ResumableFolder:
 
 
 def require_same(name: str, before: Mapping[str, Any], fingerprint: Mapping[str, Any]) -> None:
-    """Check that an interrupted run has the fingerprint of this run; `name` is the output for messages.
+    """Check that an interrupted run has the fingerprint of this run; `name` is the output, for messages.
 
     Raises:
-        UserError: it has not.
+        UserError: the fingerprints differ.
     """
     changes = [f"{key} {_shown(old)} (now {_shown(new)})" for key, old, new in _changes(before, _complete(fingerprint))]
     if changes:
@@ -340,7 +342,7 @@ def names_of_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the name of each value that differs, as in `model.sha256`, and both values; None is one that is missing."""
+    """Yield the name, such as `model.sha256`, and both values of each difference; None is a missing value."""
     first, second = (json.loads(_line(one)) for one in (before, after))
     for key in {**second, **first}:
         old, new = first.get(key), second.get(key)
@@ -351,7 +353,7 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tu
 
 
 def _shown(value: Any) -> str:
-    """Return a value for a message."""
+    """Return a value as a message shows it."""
     if value is None or value == []:
         return "none"
     if isinstance(value, list | dict):
@@ -366,13 +368,13 @@ def _complete(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _header(fingerprint: Mapping[str, Any]) -> bytes:
-    """Return a line with a fingerprint and its digest."""
+    """Return the header line: a fingerprint and its digest."""
     whole = _complete(fingerprint)
     return _line({"fingerprint": whole, "sha256": hashlib.sha256(_line(whole)).hexdigest()})
 
 
 def _fingerprint_in(header: bytes) -> dict[str, Any] | None:
-    """Return the fingerprint that a line holds, None if it is damaged."""
+    """Return the fingerprint in a header line, None if the line is damaged."""
     try:
         entry = parse_json(header, "", "")
     except UserError:
