@@ -66,7 +66,7 @@ class Device:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute with one thread, as each worker has one core, and sums of several threads may differ in the last digit."""
+    """Compute with one thread: each worker has one core, and sums of several threads may differ in the last digit."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
