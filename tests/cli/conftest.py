@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the commands."""
+"""Fixtures shared by the tests of the commands."""
 
 from __future__ import annotations
 

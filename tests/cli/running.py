@@ -1,4 +1,4 @@
-"""The command line, run as a user runs it."""
+"""Run the command line in a separate process."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHON
 
 
 def run(*arguments: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Run `phrasescore` in a process of its own."""
     return run_forked("phrasescore", *arguments, stdin=stdin, environment=ENVIRONMENT)
 
 
 def last_of_each(arguments: Iterable[str]) -> list[str]:
-    """Return arguments without the first value of options that are given twice, so that a test can override one."""
+    """Drop all but the last value of repeated options, so that a test can override an option."""
     found = list(arguments)
     for option in ("-o", "--nbest", "--source", "--ini", "--source-language", "--target-language"):
         if found.count(option) > 1:

@@ -1,4 +1,4 @@
-"""The commands as a user runs them."""
+"""End-to-end tests of the `phrasescore` commands."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_parts_are_joined_unless_one_is_of_an_older_run(small_table: Path, tmp_p
         return run("annotate", small_table, "-m", model, *options).returncode
 
     assert [annotate(number, "unknown-both") for number in (1, 2)] == [0, 0]
-    # As a shell finds them for `part.*`, with what is said of each.
+    # `part.*` also matches the description files, which `join` must skip.
     done = run("join", *sorted(tmp_path.glob("part.*")), "-o", output)
     assert done.returncode == 0
     assert done.stderr == b"joined 2 parts: 600 lines\n"
@@ -173,7 +173,7 @@ def test_a_part_of_a_small_table_that_has_no_line(small_table: Path, tmp_path: P
 
 
 def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
-    # So small a table is done by one process, however many there may be.
+    # A table this small is scored by one process, whatever --processes is.
     done = run("annotate", small_table, "-m", MODEL, "-o", tmp_path / "out.gz", "--dry-run", "--processes", "32")
     assert done.returncode == 0
     part = run("annotate", small_table, "-m", MODEL, "-o", tmp_path / "out.gz", "--dry-run", "--shard", "1/2")
@@ -185,7 +185,7 @@ def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
 
 
 def test_a_table_without_a_line_does_not_replace_a_good_one(tmp_path: Path) -> None:
-    """What stands before in the pipe may have failed."""
+    """An empty table is an error and leaves the old output, because an earlier command of the pipe may have failed."""
     output = tmp_path / "out"
     output.write_bytes(b"good")
     message = "standard input: has no line; check that it is the table meant"
@@ -447,7 +447,7 @@ def test_annotating_leaves_nothing_half_written(mini_table: Path, tmp_path: Path
     assert {path.name for path in folder.iterdir()} == {"table.gz"}
 
 
-# A shell that starts the tests in the background lets its children ignore SIGINT.
+# If a shell starts the tests in the background, child processes ignore SIGINT.
 WITH_SIGINT = "import signal, sys; from phrasescore.cli import main; signal.signal(2, signal.default_int_handler); "
 
 
@@ -456,7 +456,7 @@ WITH_SIGINT = "import signal, sys; from phrasescore.cli import main; signal.sign
     "command", [f"annotate - -m {MODEL} -o", f"translate - -m {MODEL} -o", "train - -o", "lm train - -o"]
 )
 def test_one_signal_ends_what_waits_for_its_input(tmp_path: Path, command: str, number: signal.Signals) -> None:
-    """Nothing stays of it."""
+    """One signal ends a command that waits for standard input and removes its temporary files."""
     output = tmp_path / "out"
     arguments = [sys.executable, "-c", WITH_SIGINT + "sys.exit(main())", *command.split(), str(output)]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
@@ -478,7 +478,7 @@ def test_one_signal_ends_what_waits_for_its_reader(mini_table: Path, number: sig
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        # What does not fit into the pipe waits.
+        # The writer blocks once the pipe's buffer is full.
         while not select.select([process.stdout], [], [], 0.1)[0]:
             assert process.poll() is None
         time.sleep(0.5)
@@ -489,7 +489,7 @@ def test_one_signal_ends_what_waits_for_its_reader(mini_table: Path, number: sig
 
 
 def test_a_failure_need_not_wait_for_input() -> None:
-    """Nothing can be written, and standard input has fallen silent."""
+    """If the output cannot be written, the command fails at once and does not wait for standard input."""
     command = [sys.executable, "-m", "phrasescore", "annotate", "-", "-m", MODEL, "-q"]
     with (
         Path("/dev/full").open("wb") as full,
@@ -519,7 +519,7 @@ def test_findings_as_json(small_table: Path) -> None:
     assert findings["lines"] == 600
     assert len(findings["columns"]) == 4
     assert findings["problems"] == {}
-    # JSON has no infinity.
+    # JSON has no representation of infinity.
     done = run("check", "-", "--json", stdin=b"a ||| b ||| nan inf\n")
     findings = json.loads(done.stdout, parse_constant=pytest.fail)
     assert findings["columns"] == []
@@ -540,13 +540,13 @@ def test_an_input_is_not_replaced(small_table: Path) -> None:
 
 def test_a_table_is_not_printed_on_a_terminal_by_accident(small_table: Path) -> None:
     def printed(*arguments: str) -> tuple[int, bytes]:
-        """What a command prints on a terminal, and its exit code."""
+        """Run a command on a pseudo-terminal; return its output and exit code."""
         ours, theirs = os.openpty()
         command = [sys.executable, "-m", "phrasescore", "annotate", str(small_table), "-m", MODEL, *arguments]
         with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
             os.close(theirs)
             shown = b""
-            with contextlib.suppress(OSError):  # The end of a terminal.
+            with contextlib.suppress(OSError):  # Linux raises EIO when the other end of a pseudo-terminal is closed.
                 while some := os.read(ours, 1 << 16):
                     shown += some
             assert process.stderr is not None
@@ -586,7 +586,11 @@ def test_a_filter_that_keeps_almost_nothing_is_told_of(small_table: Path, tmp_pa
 
 @pytest.mark.parametrize("name", ["out.gz", "out", "out.zst"])
 def test_a_full_disk_is_one_sentence(tmp_path: Path, name: str) -> None:
-    """No file may grow beyond a few kilobytes; in a process of its own, for the limit holds for all its files."""
+    """A full disk is reported in one sentence.
+
+    A file size limit of a few kilobytes stands in for the full disk. It applies to the whole process, so the command
+    runs in a separate process.
+    """
     (tmp_path / name).write_bytes(b"old")
     limit = (
         "import resource, sys; from phrasescore.cli import main; resource.setrlimit(resource.RLIMIT_FSIZE, (4096,) * 2)"
@@ -681,7 +685,7 @@ def test_faulty_lines_are_told_of_whether_they_are_kept_or_not() -> None:
 
 
 def test_a_table_of_faulty_lines_is_an_error(tmp_path: Path) -> None:
-    """Though they are to be kept: no line would get a score, and an old output is as good as it was."""
+    """A table with only invalid lines is an error and leaves the old output, even with --on-error keep."""
     table, output = tmp_path / "table", tmp_path / "out"
     output.write_bytes(b"old")
     command: list[str | Path] = ["annotate", table, "-m", MODEL, "-o", output, "--on-error", "keep"]
@@ -711,7 +715,7 @@ def test_scores_that_are_no_numbers_are_one_sentence(tmp_path: Path, command: st
         "train again"
     )
     assert error_of(run(command, text, "-m", model)) == f"phrasescore {command}: {message}"
-    # The mean of several is to be blamed on the one.
+    # With several models, the message names the damaged one.
     assert error_of(run(command, text, "-m", MODEL, "-m", model)) == f"phrasescore {command}: {message}"
 
 
@@ -748,9 +752,9 @@ def test_help_says_what_each_preset_has(command: str, option: str, shown: str) -
 
 
 def test_nothing_is_pickled_or_evaluated() -> None:
-    """Model folders are untrusted: no code of the package may run what is in them.
+    """The package does not execute code from model folders, because they are untrusted.
 
-    `workers` and `processes` pickle what the processes of one run send each other.
+    `workers` and `processes` are exempt: they pickle the messages between the processes of one run.
     """
     forbidden = {"eval", "exec", "compile", "__import__"}
     for path in Path(phrasescore.__file__).parent.rglob("*.py"):

@@ -1,4 +1,4 @@
-"""What a command tells of its end, and of its progress."""
+"""Exit codes, progress reports and signals of the commands."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_closed_terminal_ends_the_work_unless_nohup_runs_it() -> None:
 def test_the_time_that_is_left_of_a_resumed_training(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It was half done: a tenth in ten minutes, so that four tenths are left for forty."""
+    """The remaining time counts only the progress since the resumption: 10% in 10 minutes leave 40 minutes for 40%."""
     clock = 0.0
     monkeypatch.setattr("phrasescore.cli.console.time.monotonic", lambda: clock)
     with Reporter(quiet=False).task("training") as task:
@@ -125,7 +125,7 @@ PHRASESCORE, SMT, DECODER = (
 def test_closed_standard_streams(
     tmp_path: Path, program: tuple[str, ...], arguments: list[str], closed: str, code: int, told: str
 ) -> None:
-    """No error lands in the output, and none is lost without an exit code."""
+    """With standard streams closed, errors do not land in the output, and every failure has an exit code."""
     (tmp_path / "table").write_bytes(b"the letter ||| la lettre ||| 0.3 0.5 ||| 0-0 1-1 ||| 1 1 1\n")
     command = ["sh", "-c", f'exec "$@" {closed}', "sh", *program, *arguments]
     environment = {**ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[2])}
@@ -137,7 +137,10 @@ def test_closed_standard_streams(
 
 
 def test_a_file_that_a_library_opens_is_not_taken_for_closed_standard_input(tmp_path: Path) -> None:
-    """As libffi opens itself for NumPy, with Python 3.14."""
+    """A file that a library opens at import is not mistaken for a closed standard input.
+
+    libffi opens such a file when NumPy is imported with Python 3.14.
+    """
     (tmp_path / "table").write_bytes(b"the letter ||| la lettre ||| 0.3 0.5 ||| 0-0 1-1 ||| 1 1 1\n")
     script = (
         "import os, sys\n"
@@ -187,7 +190,7 @@ def test_a_full_standard_error_leaves_the_exit_code(arguments: list[str], code: 
 def test_wrong_usage_on_a_full_standard_error_where_python_lets_its_error_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As in early releases of Python 3.11."""
+    """Usage errors exit with code 2 if argparse raises OSError, as in early releases of Python 3.11."""
 
     def print_message(parser: argparse.ArgumentParser, message: str, file: object = None) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -208,7 +211,7 @@ def test_a_full_standard_output_is_told_of() -> None:
 
 
 def test_signals_that_are_passed_on_may_come_twice() -> None:
-    """As from a cluster and from torchrun, which gets them as well."""
+    """A forwarded signal may arrive twice, because clusters and torchrun send it to every process."""
     before = signal.getsignal(signal.SIGTERM)
     with stop_on_signals(may_repeat=True) as stop:
         assert not stop()

@@ -1,4 +1,4 @@
-"""`phrasescore inspect` as a user runs it."""
+"""End-to-end tests of `phrasescore inspect`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PHRASE = "the black house"
 
 @pytest.fixture
 def inspect(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Run the command in this process and return what it prints."""
+    """Run the command in the current process and return its output."""
 
     def run(*arguments: str | Path) -> str:
         assert main(["inspect", "-m", MODEL, "--precision", "fp32", *map(str, arguments)]) == 0
@@ -61,7 +61,7 @@ def test_everything_about_a_phrase(inspect: Callable[..., str], tmp_path: Path) 
     assert picture.read_bytes().startswith(b"\x89PNG")
     gates = text.split("Update gate")[1].splitlines()[1:5]
     assert [line.split()[0] for line in gates] == ["the", "black", "house", "<eos>"]
-    # 32 units: each is a block of its own.
+    # One character for each of the 32 hidden units.
     assert {len(line.split()[1]) for line in gates} == {32}
 
 
@@ -69,7 +69,7 @@ def test_the_picture_of_the_gates(inspect: Callable[..., str], tmp_path: Path, f
     text = inspect(PHRASE, "-q", "--gates", tmp_path / "gates.svg")
     found = labels(tmp_path / "gates.svg")
     assert [label for label in found if " " not in label] == ["the", "black", "house", "<eos>"] * 2
-    # The means that the terminal shows are those of the picture.
+    # The terminal shows the same means as the picture.
     for axis, title in zip(figures[0].axes[:2], ("Update gate", "Reset gate"), strict=True):
         means = [float(line.split()[-1]) for line in part(text, title)]
         assert axis.images[0].get_array().mean(axis=1).tolist() == pytest.approx(means, abs=6e-3)
@@ -77,7 +77,7 @@ def test_the_picture_of_the_gates(inspect: Callable[..., str], tmp_path: Path, f
 
 
 def part(text: str, title: str) -> list[str]:
-    """The lines below a title."""
+    """Return the lines below a heading."""
     return text.split(f"\n\n{title}")[1].split("\n\n")[0].splitlines()[1:]
 
 
@@ -151,7 +151,10 @@ def test_gates_that_are_not_there_are_told_of_before_the_reading(
 def test_the_table_that_the_network_learnt_from_is_named_and_not_opened(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """The folder may be a stranger's, and the file any file: this one would never end."""
+    """`inspect` names the training table but does not open it.
+
+    A model folder is untrusted and may name any file. Reading the file of this test would block forever.
+    """
     model, table = tmp_path / "model", tmp_path / "table.gz"
     os.mkfifo(table)
     shutil.copytree(MODEL, model)
@@ -164,7 +167,7 @@ def test_the_table_that_the_network_learnt_from_is_named_and_not_opened(
 
 
 def test_whether_there_are_digests(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Folders of older versions have none."""
+    """`inspect` reports whether the folder has digests; folders of older versions have none."""
     shutil.copytree(MODEL, tmp_path, dirs_exist_ok=True)
     weights = tmp_path / "weights.safetensors"
     save_file(load_file(weights), weights)

@@ -1,4 +1,4 @@
-"""`phrasescore lm` as a user runs it."""
+"""End-to-end tests of `phrasescore lm`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def values(text: str) -> dict[str, float]:
-    """The numbers of a summary."""
+    """Return the numbers of a summary."""
     rows = (line.rsplit(maxsplit=1) for line in text.splitlines() if not line.startswith(" "))
     return {name.strip(): float(value.replace(",", "")) for name, value in rows}
 
@@ -83,7 +83,7 @@ def test_a_text_may_be_scored_in_parts(
 
 
 def test_interpolation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The weight found on one text is near the best on another of its kind."""
+    """The interpolation weight tuned on one text is close to the optimum on another text of the same domain."""
     arguments = (MINI / "test.fr", "-m", folder, "--backoff", ARPA, "--summary", "--interpolate")
     found = values(score(capsys, *arguments, "auto", "--weight-text", MINI / "dev.fr"))
     name = "perplexity of the interpolation"
@@ -151,7 +151,7 @@ def test_errors_are_one_sentence(
 
 
 def test_texts_in_another_encoding(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """They are told of where they are scored, and nothing is learnt from them. A byte order mark changes nothing."""
+    """Text in another encoding gives a warning when scored and an error in training; a byte order mark is ignored."""
     text, latin = tmp_path / "text", tmp_path / "latin"
     text.write_text("la lettre", "utf-8-sig")
     latin.write_bytes("la lettre\n\xe9t\xe9".encode("latin-1"))
@@ -159,7 +159,7 @@ def test_texts_in_another_encoding(folder: Path, tmp_path: Path, capfd: pytest.C
     for path in (text, latin):
         assert main(["lm", "score", str(path), "-m", str(folder), "--device", "cpu", "--precision", "fp32"]) == 0
         scores[path], told = capfd.readouterr()
-    # Sentences that are computed together may change the last digit.
+    # Batching may change the last digit of a score.
     assert float(scores[latin].splitlines()[0]) == pytest.approx(float(scores[text].splitlines()[0]), abs=1e-5)
     assert told.startswith(f"{latin}: lines that are not UTF-8: 1, the first one 2; ")
     learning = ["--backoff", ARPA, "--interpolate", "auto", "--weight-text", str(latin)]
@@ -195,7 +195,7 @@ def test_wrong_usage_is_exit_code_2(arguments: str, message: str, capsys: pytest
 
 
 def test_what_nothing_would_end_is_not_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A thousandth of 999 sentences is none."""
+    """Training needs a budget if no sentences can be held out: a thousandth of 999 sentences rounds to none."""
     (tmp_path / "text").write_bytes(b"".join((MINI / "train.fr").read_bytes().splitlines(keepends=True)[:999]))
     command = ["lm", "train", str(tmp_path / "text"), "-o", str(tmp_path / "lm"), "--preset", "cho2014"]
     assert main(command) == 2
@@ -205,7 +205,7 @@ def test_what_nothing_would_end_is_not_begun(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_the_paper_s_sizes() -> None:
-    """Cho et al. 2014, section 4.1.2."""
+    """The preset has the sizes of Cho et al. 2014, section 4.1.2."""
     values = read_preset(PRESETS, "cho2014").values
     model, text, training = NeuralLmConfig(**values.get("model", {})), TextConfig(**values["text"]), values["training"]
     assert (model.order, model.embedding, model.first_hidden, model.second_hidden) == (7, 512, 1536, 1024)

@@ -1,4 +1,4 @@
-"""Messages about wrong usage, help, and completion."""
+"""Usage messages, help and completion."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ DID_YOU_MEAN_HIDDEN = " train: --hiden: is not an option; did you mean `--hidden
     ],
 )
 def test_wrong_usage(arguments: str, usage: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is one line of usage and one sentence, with the nearest name that there is."""
+    """A usage error prints one usage line and one sentence that suggests the most similar name."""
     with pytest.raises(SystemExit) as end:
         phrasescore(arguments.split())
     assert end.value.code == 2
@@ -61,14 +61,17 @@ def test_wrong_usage(arguments: str, usage: str, sentence: str, capsys: pytest.C
 
 
 def test_an_option_with_a_list_and_a_switch_may_be_given_twice(capsys: pytest.CaptureFixture[str]) -> None:
-    """The lists are joined; the command itself then finds that there are no such folders."""
+    """Repeated list options are concatenated and repeated switches are accepted.
+
+    The command itself then reports that the folders do not exist.
+    """
     assert phrasescore(["annotate", "t", "--quiet", "-m", "no_folder", "-m", "no_other", "-o", "f", "--quiet"]) == 1
     assert "no_folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["decode", "ems-hook"])
 def test_every_program_and_command_has_the_rule(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """As of `ems-hook --train A --train B`, which trained with B alone; numbers of values do not matter."""
+    """An option that takes one value may not be repeated, whatever its number of arguments."""
     twice = {"decode": "i -o f --nbest a 5 --nbest b 5", "ems-hook": "a b -m f --train A --train B"}[command]
     with pytest.raises(SystemExit) as end:
         smt([command, *twice.split()])

@@ -1,4 +1,4 @@
-"""`phrasescore translate`, and `train` on sentences, as a user runs them."""
+"""End-to-end tests of `phrasescore translate` and of `train` on sentences."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ SENTENCES = ["a b c", "", "h g f e d", "a", "  b  b ", "c a Zoe b"]
 
 
 class Run:
-    """Runs the command in this process."""
+    """Runs commands in the current process."""
 
     def __init__(self, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
         self.folder, self._capfd = folder, capfd
 
     def __call__(self, *arguments: str | Path, text: str = "\n".join([*SENTENCES, ""])) -> list[str]:
-        """Translate a text; return the lines that were printed."""
+        """Translate a text; return the printed lines."""
         (self.folder / "text").write_text(text)
         output = self.folder / "out"
         extra = ["-o", output, "--device", "cpu", "--precision", "fp32"]
@@ -42,7 +42,7 @@ class Run:
         return output.read_text().splitlines()
 
     def error(self, *arguments: str | Path, code: int = 1) -> str:
-        """Run any command that fails; return its one sentence, which may stand below a line of usage."""
+        """Run a command that fails; return its one-sentence message, which may follow a usage line."""
         self._capfd.readouterr()
         found: int | str | None
         try:
@@ -94,7 +94,7 @@ def test_the_score_of_a_translation_is_that_of_the_pair(
         pairs, scores = [], []
         for options in (["--n-best", "4"], ["--n-best", "3", "--sample"], ["--beam", "1"]):
             for record in records(translate("-m", model, "--json", *options, text=text)):
-                # Text that spells a symbol is an unknown word, as the network means it.
+                # A token that spells a special symbol is an unknown word.
                 pairs += [(record["source"], one["text"]) for one in record["translations"]]
                 scores += [one["score"] for one in record["translations"]]
         assert len(pairs) >= 15
@@ -160,7 +160,7 @@ def test_the_picture(translate: Run, copier: Path, suffix: str) -> None:
 
 
 def test_the_picture_shows_where_attention_looked(translate: Run, copier: Path, figures: list[Any]) -> None:
-    """In the first four sentences that have words."""
+    """The picture shows the attention weights of the first four non-empty sentences."""
     picture = translate.folder / "alignment.svg"
     drawn = [one for one in records(translate("-m", copier, "--json", "--attention", picture)) if one["source"]][:4]
     assert [one["source"].split() for one in drawn] == [["a", "b", "c"], [*"hgfed"], ["a"], ["b", "b"]]
@@ -194,7 +194,7 @@ def test_a_picture_that_cannot_be_is_refused_before_the_work(
 
 
 def test_text_in_another_encoding(translate: Run, copier: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """It is told of; a byte order mark is no part of the first word."""
+    """Text in another encoding gives a warning; a byte order mark is not part of the first word."""
     assert translate("-m", copier, text="\ufeffa b\n") == ["a b"]
     text = translate.folder / "text"
     for command, content in (("translate", b"a b\nc \xe9\n"), ("score", b"\xef\xbb\xbfa\ta\n\xe9\ta\n")):
@@ -228,7 +228,10 @@ def test_errors_are_one_sentence(translate: Run, options: list[str], message: st
 
 @pytest.mark.parametrize("option", ["--replace-unknown", "--coverage=0.2", "--attention=x.png"])
 def test_attention_that_nothing_reads_is_none(translate: Run, option: str) -> None:
-    """Training refuses it, but older folders may have it, with weights as they were drawn."""
+    """Unused attention weights of older model folders are ignored.
+
+    Training rejects this setting now, but older folders may have it, with weights at their initial values.
+    """
     config, words = replace(TINY, attention="concat", readout="state"), Vocabulary([b"a"])
     save_description(translate.folder, config, "target-given-source", words, words, {})
     save_weights(translate.folder, EncoderDecoder(config, len(words), len(words)))
@@ -326,7 +329,7 @@ def test_a_terminal_is_answered_line_by_line(copier: Path) -> None:
     )
     os.close(theirs)
     assert process.stdout is not None
-    # The second line is typed when the first was answered.
+    # Send the second line only after the first one is answered.
     for line in ("a b", "c"):
         os.write(ours, f"{line}\n".encode())
         assert process.stdout.readline().decode() == f"{line}\n"

@@ -83,7 +83,7 @@ def test_clipped_scores_are_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("side", "unknown"), [("source", 1), ("target", 0), ("both", 1)])
 def test_unknown_words_are_counted_on_the_sides_of_the_table(tmp_path: Path, side: str, unknown: int) -> None:
-    """Whichever side the network reads: this one predicts the table's source."""
+    """Unknown words are counted by the table's sides, also if the network predicts the table's source."""
     table, output = tmp_path / "table", tmp_path / "out.gz"
     table.write_bytes(b"le zebre ||| the ||| 1\n")
     scorer = EncoderDecoderScorer(replace(SCORER.model, direction="source-given-target"), SCORER.device)
@@ -119,7 +119,7 @@ def test_unknown_words_and_scores_per_word(tmp_path: Path) -> None:
 
 
 class Silent(EncoderDecoderScorer):
-    """Must not run its network."""
+    """A scorer whose network must not run."""
 
     def _log_probs_of(self, pairs: EncodedPairs) -> NDArray[np.float64]:
         raise AssertionError
@@ -313,7 +313,10 @@ def test_lines_of_a_run_before_count_as_read_though_they_were_left_out(tmp_path:
 def test_an_option_that_differs_from_the_interrupted_run_is_an_error(
     tmp_path: Path, what: str, options: dict[str, Any]
 ) -> None:
-    """A mistyped option discards nothing: the options from before resume the run."""
+    """An option that differs from the interrupted run is an error.
+
+    The partial output is kept, so the original options still resume the run.
+    """
     path, output, said = tmp_path / "table", tmp_path / "out", list[str]()
     path.write_bytes(b"the ||| le ||| 1\ndog ||| chien ||| 1\n")
     before: dict[str, Any] = {"scorer": SCORER, "block_lines": 1, "processes": 1}

@@ -18,7 +18,7 @@ from phrasescore.scoring.scorer import PhraseScorer, Scores
 
 
 def as_moses_reads(text: bytes) -> float:
-    """The feature value: a 32-bit float, its natural logarithm, floored at -100 (reference of Moses' loader)."""
+    """Return the feature value that Moses loads: the natural logarithm as a 32-bit float, at least -100."""
     return max(float(np.log(np.float64(np.float32(text)))), -100.0)
 
 
@@ -40,7 +40,7 @@ def test_moses_sees_small_scores_less_precisely(score: float) -> None:
 
 
 def test_nine_digits_and_a_floor() -> None:
-    """Scores below -99 are written as exp(-99)."""
+    """Scores have nine significant digits; log-probabilities below -99 are written as exp(-99)."""
     assert SCORE.texts(np.array([math.log(1 / 3), -150.0])) == ([b"0.333333333", b"1.01122149e-43"], 1)
 
 
@@ -56,7 +56,7 @@ def test_moses_sees_the_count(counts: list[int]) -> None:
 
 
 class Symbols(PhraseScorer):
-    """A scorer of a plugin: how many symbols a network would predict."""
+    """A plugin scorer that counts the symbols that a network would predict."""
 
     columns = (Column("symbols", "count"), Column("half", "log-linear"))
     fingerprint = "symbols"
@@ -79,7 +79,7 @@ register_scorer("symbols")(lambda folders, device, precision: Symbols(folders))
 def test_a_new_scorer_needs_its_class_and_its_registration_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: str
 ) -> None:
-    # Plugins stay loaded, and other tests of this process have none.
+    # Unregister the plugin: plugins stay loaded for the whole process, and other tests expect none.
     monkeypatch.setattr(plugins, "_loaded", {})
     plugin, model = tmp_path / "plugin.py", tmp_path / "model"
     plugin.write_text(PLUGIN.replace("symbols", f"symbols-{processes}"))

@@ -80,7 +80,10 @@ def test_scores_equal_the_equations(some: list[tuple[bytes, bytes]]) -> None:
 
 @pytest.mark.parametrize("name", FAMILY)
 def test_every_member_of_the_family_scores(name: str) -> None:
-    """As its equations say, in the order of the input, whatever the batches; with repeated and with empty phrases."""
+    """Scores follow the model's equations and the order of the input, for any batching.
+
+    The input has repeated and empty phrases.
+    """
     model = make_model(config=config_of(name))
     with torch.no_grad():
         for parameter in model.network.parameters():
@@ -140,7 +143,10 @@ def test_each_of_several_networks_must_read_sentences() -> None:
 
 
 def test_batches_of_long_pairs_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their symbols times the hidden units, whatever the number of pairs, decide what memory they take."""
+    """Batch memory is bounded: long pairs are put into smaller batches.
+
+    Memory depends on the number of symbols times the hidden units, not on the number of pairs.
+    """
     network = make_model().network
     monkeypatch.setitem(encoder_decoder._SYMBOL_UNITS, "cpu", 2000 * network.config.hidden)
     scorer = make_scorer()
@@ -182,7 +188,7 @@ def test_batches_that_do_not_fit_into_memory_are_halved(monkeypatch: pytest.Monk
 def test_a_batch_is_one_copy_and_asks_the_device_for_nothing(
     monkeypatch: pytest.MonkeyPatch, name: str, precision: Precision
 ) -> None:
-    """But for its scores."""
+    """Scoring a batch takes one copy to the device and one synchronisation, for the scores."""
     monkeypatch.setitem(encoder_decoder._SYMBOL_UNITS, "meta", 1 << 20)
     monkeypatch.setitem(encoder_decoder._BATCH_PAIRS, "meta", 2)
     monkeypatch.setattr(encoder_decoder, "fetch", lambda found: lambda: torch.full(found.shape, -1.0))
@@ -224,7 +230,10 @@ def test_scores_are_waited_for_one_batch_late(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_sixteen_bit_scores_of_much_that_is_improbable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More than a GPU does again on its own: then the batch is done again."""
+    """A batch in 16-bit precision with too many improbable words is recomputed.
+
+    On a GPU only a limited number of rows is recomputed by themselves.
+    """
     model = make_model()
     with torch.no_grad():
         model.network.softmax.words.weight.mul_(2000)
@@ -280,7 +289,7 @@ def test_damaged_weights_are_noticed(number: float) -> None:
 
 
 def test_a_score_above_zero_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for rounding, of which each symbol may have a little."""
+    """A positive log-probability is an error, except for a small rounding error per symbol."""
     scorer = make_scorer()
     for excess, is_refused in ((0.015, False), (0.025, True)):
         monkeypatch.setattr(scorer.networks[0], "pair_scores", lambda batch, x=excess: torch.tensor([-1.0, x]).double())
@@ -289,7 +298,7 @@ def test_a_score_above_zero_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_stored_model_gives_the_stored_scores() -> None:
-    """No later change may move scores unseen."""
+    """A stored model gives its stored scores, so that no later change alters scores unnoticed."""
     model = load_model(DATA / "stored-model")
     scorer = EncoderDecoderScorer(model, choose_device("cpu", "fp32"))
     lines = [line.split(b"\t") for line in (DATA / "stored-model-scores.tsv").read_bytes().splitlines()]
@@ -330,7 +339,7 @@ def test_pairs_of_text_or_bytes() -> None:
 
 
 def test_a_scorer_is_loaded_again_where_the_work_is_done() -> None:
-    """Once a process."""
+    """Each worker process loads a scorer once."""
     scorer = load_scorer(DATA / "stored-model", device="cpu", precision="bf16")
     sent = [pickle.loads(pickle.dumps(scorer.shared())).get() for _ in range(2)]
     assert sent[0] is sent[1]

@@ -17,7 +17,10 @@ SCORER = load_scorer(DATA / "stored-model", device="cpu", precision="fp32")
 def test_no_more_processes_are_counted_than_there_are_blocks(
     small_table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A table of a few blocks is done by this process alone; others begin with a copy of what it has."""
+    """The estimate counts no more processes than chunks, and their memory.
+
+    A table of a few chunks is scored in the current process. Each additional process starts with a copy of its memory.
+    """
     monkeypatch.setattr(estimate_module, "CHUNK_LINES", 100)
     part = estimate(small_table, SCORER, shard=Shard(1, 3), processes=32)
     assert (part.lines, part.is_exact, part.processes) == (200, False, 1)

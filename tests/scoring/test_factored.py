@@ -1,4 +1,4 @@
-"""A network of a factored table is that of the same table without its factors."""
+"""Training and scoring a factored table gives the same network and scores as its surface forms alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def factored(line: bytes, source: int = 2, target: int = 3) -> bytes:
 
 @pytest.fixture
 def tables(small_table: Path, tmp_path: Path) -> tuple[Path, Path]:
-    """A table without and with factors."""
+    """The same table without and with factors."""
     lines = gzip.decompress(small_table.read_bytes()).splitlines(keepends=True)
     (tmp_path / "plain").write_bytes(b"".join(lines))
     (tmp_path / "factored").write_bytes(b"".join(map(factored, lines)))

@@ -1,4 +1,4 @@
-"""What a program gives to be scored."""
+"""Scoring phrase pairs given as Python objects."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_phrases_in_sentences_may_be_a_frame() -> None:
 
 @pytest.mark.parametrize("kind", [np.str_, np.bytes_, object])
 def test_an_array_has_a_pair_in_each_row(kind: type[Any]) -> None:
-    """As `df[["source", "target"]].values` is."""
+    """Each row of an array is a pair, as in `df[["source", "target"]].values`."""
     pairs = [("the  dog", "le chien"), ("a", "")]
     array = np.array([[text.encode() if kind is np.bytes_ else text for text in pair] for pair in pairs], dtype=kind)
     assert list(clean_pairs(array)) == [(b"the dog", b"le chien"), (b"a", b"")]

@@ -1,4 +1,4 @@
-"""The parts of a table are joined if they are those of one table, and are what they are said to be."""
+"""`join_parts` accepts only complete shards of one table and verifies their content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.scoring.test_sharing import NAMES, SCORER, TABLE, interrupt
 
 
 def annotated(table: Path, output: Path, shard: Shard | None = None, **options: Any) -> Path:
-    """Count unknown words, for which no network computes, in blocks of a few lines; return where."""
+    """Annotate with counts of unknown words, which need no network, in chunks of a few lines; return the path."""
     options = {"columns": [SCORER.column("unknown-target")], "block_lines": 100, **options}
     annotate(table, SCORER, output, shard=shard, processes=1, **options)
     return output
@@ -36,7 +36,7 @@ def description_of(part: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a table of 600 lines and its three parts."""
+    """A folder with a table of 600 lines and its three shards."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "table").write_bytes(b"".join(read_bytes(TABLE).splitlines(keepends=True)[:600]))
     parts_of(folder / "table", folder)
@@ -45,14 +45,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def parts(made: Path, tmp_path: Path) -> list[Path]:
-    """The same, for a test of its own."""
+    """A copy of the shards that a test may change."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     return sorted(tmp_path.glob("*.out.gz"))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_parts_joined_in_any_order_are_the_bytes_of_the_whole(made: Path, tmp_path: Path, name: str) -> None:
-    """As `cat` has them, and one without lines."""
+    """Shards joined in any order equal the whole table byte for byte, as with `cat`; a shard may be empty."""
     output, whole = tmp_path / name, annotated(made / "table", tmp_path / f"whole.{name}").read_bytes()
     parts = parts_of(made / "table", tmp_path, name)
     for order in (parts, parts[::-1]):
@@ -65,7 +65,10 @@ def test_parts_joined_in_any_order_are_the_bytes_of_the_whole(made: Path, tmp_pa
 
 
 def test_what_is_said_of_a_part(parts: list[Path], tmp_path: Path) -> None:
-    """Of a whole table, of one that is scored without writing, or written to a device, nothing is."""
+    """Only a shard has a description file.
+
+    A whole table, a dry run and output to a device have none.
+    """
     said = [json.loads(description_of(part).read_bytes()) for part in parts]
     assert [(one["part"], one["of"]) for one in said] == [(1, 3), (2, 3), (3, 3)]
     assert sum(one["lines"] for one in said) == 600
@@ -99,7 +102,7 @@ def given_twice(part: Path) -> None:
 
 
 def of_another_run(part: Path) -> None:
-    """As a job leaves it that is killed between the two files."""
+    """Pair a description with the shard of another run, as a job killed between writing the two files leaves it."""
     shutil.copy(part.with_name("1.out.gz"), part)
 
 
@@ -155,7 +158,7 @@ DAMAGE: list[tuple[Callable[[Path], object], str]] = [
 def test_parts_that_are_refused(
     parts: list[Path], tmp_path: Path, damage: Callable[[Path], object], message: str
 ) -> None:
-    """An old table stays."""
+    """Invalid shards are an error and leave the old table."""
     output = tmp_path / "joined.gz"
     output.write_bytes(b"old")
     damage(parts[1])
@@ -188,7 +191,10 @@ def test_no_part_is_written_over(parts: list[Path], tmp_path: Path, name: str) -
 
 
 def test_of_a_part_that_is_made_again_nothing_is_said_until_it_is_complete(parts: list[Path], tmp_path: Path) -> None:
-    """Then all of its lines are, also those of the run that was stopped."""
+    """A shard that is rewritten has no description until it is complete.
+
+    The description then covers all lines, including those of the interrupted run.
+    """
     with pytest.raises(KeyboardInterrupt):
         annotated(tmp_path / "table", parts[1], Shard(2, 3), progress=interrupt)
     with pytest.raises(UserError, match=r"2.out.gz: has no 2.out.gz.part.json beside it"):

@@ -1,4 +1,4 @@
-"""The output of `annotate` does not depend on who shares the work."""
+"""The output of `annotate` does not depend on the number of shards and processes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NAMES = ("out.gz", "out.zst", "out.xz", "out.bz2", "out")
 
 
 def annotated(output: Path, **options: Any) -> bytes:
-    """Annotate in 16 bit, where another order of sums would show; return the lines."""
+    """Annotate in 16-bit precision, where a different order of summation would show; return the lines."""
     columns = [SCORER.column("score"), SCORER.column("unknown-target")]
     counts = annotate(TABLE, SCORER, output, columns=columns, block_lines=BLOCK_LINES, **options)
     lines = read_bytes(output)
@@ -47,7 +47,7 @@ def annotated(output: Path, **options: Any) -> bytes:
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """What one process makes."""
+    """The output of one process."""
     return annotated(tmp_path_factory.mktemp("alone") / "out.gz", processes=1)
 
 
@@ -62,7 +62,7 @@ def test_the_workers_of_a_scheduler_do_not_matter(expected: bytes, tmp_path: Pat
 
 @pytest.mark.parametrize("name", NAMES)
 def test_shards_joined_are_the_whole(expected: bytes, tmp_path: Path, name: str) -> None:
-    """Of whole blocks; of more shards than blocks some are empty."""
+    """Shards consist of whole chunks and concatenate to the whole output; surplus shards are empty."""
     joined = tmp_path / name
     for of in (2, 15):
         parts = [tmp_path / f"{number}.{name}" for number in range(1, of + 1)]
@@ -92,7 +92,7 @@ def interrupt(*arguments: Any) -> None:
 
 
 class Killing(EncoderDecoderScorer):
-    """Kills the process that scores, once."""
+    """A scorer that kills its process once."""
 
     def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
         marker = Path(os.environ["KILL_ONCE"])
@@ -137,7 +137,10 @@ def test_a_text_that_changes_meanwhile_is_one_sentence(tmp_path: Path, monkeypat
 
 
 def test_the_first_fault_is_told_of_whoever_finds_it(tmp_path: Path) -> None:
-    """Also where the file is damaged behind it, which is found before the lines are looked at."""
+    """The first invalid line is reported for any number of processes.
+
+    Damage later in the file must not hide it, although decompression finds that damage first.
+    """
     lines = gzip.decompress(TABLE.read_bytes()).splitlines(keepends=True)[:5000]
     lines[2500], lines[4500] = b"first\n", b"second\n"
     path, output = tmp_path / "table.gz", tmp_path / "out"
@@ -160,7 +163,7 @@ def test_a_network_that_changes_meanwhile_is_one_sentence(tmp_path: Path) -> Non
 
 
 def test_an_interrupted_run_is_resumed(expected: bytes, tmp_path: Path) -> None:
-    """At any block, with any number of processes; but not with other options."""
+    """An interrupted run resumes at any chunk with any number of processes, but not with other options."""
     output, said = tmp_path / "out.gz", list[str]()
 
     def stop_after(blocks: int, **options: Any) -> None:
@@ -204,9 +207,9 @@ def test_counts_of_a_run_that_was_stopped_count(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 def test_runs_killed_at_twenty_moments_are_resumed(tmp_path: Path) -> None:
-    """The same command, killed again and again; when it has come to its end, it begins anew."""
+    """A command killed at twenty moments resumes each time; after it has finished, it starts from the beginning."""
     table, whole, output = (tmp_path / name for name in ("table.gz", "whole.gz", "out.gz"))
-    # Of several blocks.
+    # The table has several chunks.
     table.write_bytes(TABLE.read_bytes() * 20)
     errors = tmp_path / "errors"
     moments, kills = Random(20), 0

@@ -1,4 +1,4 @@
-"""Trainings that tests stop or break off, and what is left of them."""
+"""Helpers that interrupt training runs and compare their results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CPU = choose_device("cpu", "fp32")
 
 
 def run_until(trainer: Trainer[TaskT], stop_after: int | None = None) -> Trainer[TaskT]:
-    """Train until so many updates are done, or to the end; return the trainer."""
+    """Train until a number of updates, or to the end; return the trainer."""
     trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == stop_after)
     trainer.train()
     return trainer
@@ -30,12 +30,12 @@ def run_until(trainer: Trainer[TaskT], stop_after: int | None = None) -> Trainer
 def train(
     table: Path, folder: Path, settings: Settings, stop_after: int | None = None, device: Device = CPU
 ) -> Trainer[PhrasePairTask]:
-    """Train on a phrase table, from where an earlier run stopped; return the trainer."""
+    """Train on a phrase table, resuming an earlier run; return the trainer."""
     return run_until(prepare(table, folder, settings, device)[0], stop_after)
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
-    """Return the records of the evaluations without what the clock says."""
+    """Return the evaluation records without their timings."""
     records = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
     return [
         {key: value for key, value in record.items() if key != "seconds" and not key.endswith("_per_second")}
@@ -44,21 +44,21 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
 
 
 def outcome(folder: Path) -> tuple[bytes, list[dict[str, Any]]]:
-    """Return what two runs that do the same updates have in common: the weights and the records."""
+    """Return the weights and the records, which are equal for two runs with the same updates."""
     return (folder / WEIGHTS).read_bytes(), metrics(folder)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return all files of a folder."""
+    """Return the content of all files of a folder."""
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 class KilledError(Exception):
-    """Stands for a kill, which no handler sees."""
+    """Simulates SIGKILL: no handler catches it."""
 
 
 def die_in(patched: pytest.MonkeyPatch, owner: Any, name: str, after: int = 0) -> None:
-    """Let a function end the run when it is called once more than so many times."""
+    """Make a function raise KilledError after a number of calls."""
     whole, calls = getattr(owner, name), itertools.count()
 
     def dying(*arguments: Any, **options: Any) -> Any:

@@ -33,7 +33,10 @@ def test_held_out_lines_are_not_trained_on() -> None:
 
 
 def test_what_is_held_out_of_a_text_is_learnt_from_no_other_line() -> None:
-    """It would measure what was learnt by heart; and what is said again and again is not to be held out."""
+    """Duplicates of held-out lines are excluded from training, and frequent lines are not held out.
+
+    Otherwise the held-out loss would measure memorisation.
+    """
     hashes = np.array([*range(90), *([7] * 5), *([8] * 5)], np.uint64)
     train, held_out = hold_out_sentences(hashes, 10, seed=3)
     assert sorted([*train, *held_out]) == list(range(100))
@@ -67,7 +70,10 @@ def test_a_pass_has_every_pair_once_in_batches_of_like_length(tmp_path: Path) ->
 
 @pytest.mark.parametrize("number", [1, 32, 33, 65, 64 * 32, 64 * 32 + 1, 64 * 32 + 40])
 def test_no_batch_is_smaller_than_the_others(tmp_path: Path, number: int) -> None:
-    """Neither the last of a pass nor the last 64 of which some are left: 33 pairs are 17 and 16, not 32 and 1."""
+    """All batches of an epoch have nearly the same size.
+
+    The last batches are balanced: 33 pairs are split into 17 and 16, not into 32 and 1.
+    """
     data = read_table(MINI / "phrase-table.gz", tmp_path, DataConfig())
     lines = data.distinct[:number]
     assert len(lines) == number

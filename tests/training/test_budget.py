@@ -1,4 +1,4 @@
-"""What ends a training, and its learning rate."""
+"""Training budgets and learning-rate schedules."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_a_run_that_follows_the_table_resumes(small_table: Path, tmp_path: Path,
         assert trainer.task.network.config.dropout == dropout_by_size(len(data.distinct)) == 0.6
         assert trainer.config.max_updates == updates_by_size(600, 32) == 94
         assert trainer.config.evaluate_every == 10
-        # What is measured before it begins leaves no trace.
+        # The measurement before training must not change its result.
         assert seconds_left(trainer)
         run_until(trainer, stop)
     assert trainer.progress.update == 94
@@ -87,7 +87,7 @@ def test_the_time_that_is_left(
     least: float | None,
     most: float | None,
 ) -> None:
-    """`done` are seconds, and updates."""
+    """The remaining time follows from the updates and seconds so far; both equal `done` here."""
     settings = replace(tiny_settings, training=replace(tiny_settings.training, **budget))
     trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU)
     trainer.progress.seconds, trainer.progress.update = float(done), done

@@ -1,4 +1,4 @@
-"""States of training that are damaged, or were not written by a run."""
+"""Damaged and untrusted training checkpoints."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def test_a_damaged_state_of_training_is_one_sentence(
         UserError, match=r"metrics\.jsonl: is damaged; copy it again, or remove it to go on without its"
     ):
         prepare(small_table, folder, tiny_settings, CPU)
-    # What a kill has left behind the last state is dropped.
+    # An incomplete last record, as a killed run leaves it, is removed.
     path.write_bytes(records + b'{"update": 3')
     prepare(small_table, folder, tiny_settings, CPU)
     assert contents(folder) == before
     path.unlink()
     prepare(small_table, folder, tiny_settings, CPU)
-    # Weights are no state.
+    # A weights file is not a checkpoint.
     shutil.copy(folder / WEIGHTS, folder / "training-state/checkpoint.safetensors")
     with pytest.raises(UserError, match=r"checkpoint\.safetensors: is damaged"):
         prepare(small_table, folder, tiny_settings, CPU)
@@ -45,7 +45,10 @@ def test_a_damaged_state_of_training_is_one_sentence(
 def test_a_damaged_state_of_training_does_not_cost_the_weights(
     small_table: Path, tmp_path: Path, tiny_settings: Settings
 ) -> None:
-    """Its network would be that of the best update; a bit in it, in the optimiser or in what is known of the run."""
+    """A damaged checkpoint does not cost the best weights.
+
+    The damage is one flipped bit in the network, in the optimiser or in the record of the run.
+    """
     folder = tmp_path / "run"
     train(small_table, folder, tiny_settings)
     path = folder / "training-state/checkpoint.safetensors"
@@ -76,7 +79,10 @@ def test_a_damaged_state_of_training_does_not_cost_the_weights(
 def test_a_state_that_no_run_has_written(
     small_table: Path, tmp_path: Path, tiny_settings: Settings, changes: dict[str, Any]
 ) -> None:
-    """Older ones have no digest, and a stranger's may have a right one."""
+    """A checkpoint with impossible values is an error.
+
+    A valid digest does not rule it out: older checkpoints have none, and an untrusted one may have a correct one.
+    """
     folder = tmp_path / "run"
     train(small_table, folder, tiny_settings, stop_after=1)
     path = folder / "training-state/checkpoint.safetensors"

@@ -1,4 +1,4 @@
-"""Training on phrase pairs in their sentences: which are drawn, what is minimised, and going on after a stop."""
+"""Training on phrase pairs in context: sampling, loss and resumption."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MODEL = replace(config_of("Luong with input feeding"), in_context=True)
 
 @pytest.fixture
 def texts(tmp_path: Path) -> tuple[ParallelText, ParallelText]:
-    """Sentences to learn from, and others."""
+    """Training and validation sentences."""
     parts = []
     for name, lines in (("train", slice(0, 150)), ("valid", slice(150, 180))):
         paths = [tmp_path / f"{name}.{end}" for end in ("en", "fr", "align")]
@@ -142,12 +142,15 @@ def test_a_batch_without_pairs_teaches_nothing(texts: tuple[ParallelText, Parall
     loss = task.loss(np.arange(16))
     assert (loss.mean.item(), loss.terms) == (0.0, 0)
     ALONE.backward(task.network, task.loss, np.arange(16))
-    # So an optimiser with momentum leaves the weights as they are.
+    # Without gradients, an optimiser with momentum leaves the weights unchanged.
     assert all(weight.grad is None for weight in task.network.parameters())
 
 
 def test_what_batches_without_pairs_have_is_no_loss(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
-    """Of a text so small that nothing can be held out of it, they would leave untrained weights the best."""
+    """Batches without phrase pairs do not count as a loss of zero.
+
+    With a text too small for a held-out part, that zero would select untrained weights as the best.
+    """
     alignment = texts[0].alignment
     assert alignment is not None
     lines = alignment.read_bytes().splitlines()[:30]
@@ -198,7 +201,7 @@ def test_something_must_be_measured(texts: tuple[ParallelText, ParallelText], tm
 def test_the_other_direction_is_refused_whoever_asks_for_it(
     texts: tuple[ParallelText, ParallelText], tmp_path: Path
 ) -> None:
-    """Alignment points count words of the source first."""
+    """The target-to-source direction is an error, because alignment points have the source index first."""
     with pytest.raises(UsageError, match="--direction: in context the sentence that is known is the source's"):
         prepared(texts, tmp_path / "run", settings(data=DataConfig(direction="source-given-target")))
     with pytest.raises(UsageError, match="`bleu_sentences` is for training on whole sentences"):
@@ -207,7 +210,7 @@ def test_the_other_direction_is_refused_whoever_asks_for_it(
 
 
 def test_the_digest_tells_alignments_apart(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
-    """Also those that differ only in which line a point belongs to."""
+    """The digest distinguishes alignments, including ones that differ only in the line of a point."""
     source, target, alignment = (tmp_path / name for name in ("s", "t", "a"))
     source.write_text("a b c\na b c\n")
     target.write_text("x\nx\n")

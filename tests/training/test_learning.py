@@ -17,7 +17,7 @@ from tests.training.runs import CPU, metrics, train
 
 
 def toy_table(path: Path, reverse: bool) -> Path:
-    """Random strings over a small alphabet and their copies, forwards or backwards."""
+    """Return random strings over a small alphabet, paired with copies or reversed copies."""
     random.seed(4)
     lines: set[str] = set()
     while len(lines) < 8000:
@@ -31,7 +31,10 @@ def toy_table(path: Path, reverse: bool) -> Path:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_copying_and_reversing_are_learnt(tmp_path: Path, reverse: bool) -> None:
-    """Held-out strings of at most five letters: perplexity below 1.1 per symbol, and right beats wrong."""
+    """A network learns to copy and to reverse held-out strings of at most five letters.
+
+    The perplexity per symbol is below 1.1, and correct pairs score higher than wrong ones.
+    """
     model = ModelConfig(hidden=96, embedding=24, maxout=48, output_rank=24, biases="all", initialisation="scaled")
     training = TrainingConfig(batch_size=64, learning_rate=8e-3, epochs=14, evaluate_every=500, warmup_updates=50)
     settings = Settings(model, DataConfig(held_out=0.05), training)

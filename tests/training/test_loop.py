@@ -1,4 +1,4 @@
-"""What an update does, when the loss is measured, which weights are kept, and what ends a training."""
+"""The training loop: updates, evaluations, selection of weights and stopping."""
 
 from __future__ import annotations
 
@@ -37,7 +37,11 @@ from tests.training.runs import CPU, KilledError, die_in, metrics, outcome, run_
 def test_updates_ask_for_no_number_between_looks_at_the_loss(
     small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch, optimiser: str
 ) -> None:
-    """On a GPU each would wait for it; the softmax does other rows again there (`tests/training/test_pair_task.py`)."""
+    """Updates do not synchronise with the device between two readings of the loss.
+
+    On a GPU each synchronisation would wait. The rows that the softmax recomputes there are tested in
+    `test_pair_task.py`.
+    """
     monkeypatch.setattr(softmax, "_large", lambda log_Z_A: log_Z_A.topk(1).indices)
     training = replace(tiny_settings.training, optimiser=optimiser, clip=1.0)
     trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=training), CPU)
@@ -53,7 +57,7 @@ def test_clipping_shortens_the_gradient_and_none_leaves_it(
     small_table: Path, tmp_path: Path, tiny_settings: Settings
 ) -> None:
     def length(clip: float) -> float:
-        """Return how long the gradient of the first update is."""
+        """Return the norm of the first update's gradient."""
         settings = replace(tiny_settings, training=replace(tiny_settings.training, clip=clip))
         gradients = train(small_table, tmp_path / str(clip), settings, stop_after=1).network.parameters()
         return float(
@@ -66,7 +70,7 @@ def test_clipping_shortens_the_gradient_and_none_leaves_it(
 
 
 def test_each_update_drops_other_elements(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
-    """The masks come from torch's global generator."""
+    """Each update draws a new dropout mask from torch's global generator."""
     settings = replace(tiny_settings, model=replace(tiny_settings.model, dropout=0.5))
     trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU)
     seeds = set()
@@ -79,7 +83,7 @@ def test_each_update_drops_other_elements(small_table: Path, tmp_path: Path, tin
 def test_the_learning_rate_follows_the_schedule(
     small_table: Path, tmp_path: Path, tiny_settings: Settings, schedule: Schedule
 ) -> None:
-    """The first evaluation is within the warm-up, the last at the end of the budget."""
+    """The learning rate follows the schedule from the warm-up to the end of the budget."""
     config = replace(tiny_settings.training, schedule=schedule, warmup_updates=15)
     updates = train(small_table, tmp_path / "run", replace(tiny_settings, training=config)).progress.update
     rates = {record["update"]: record["learning_rate"] for record in metrics(tmp_path / "run")}
@@ -91,7 +95,10 @@ def test_the_learning_rate_follows_the_schedule(
 
 
 def test_training_with_16_bit_products(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
-    """The weights stay 32-bit, the loss falls as with 32-bit products, and a resumed run equals one never stopped."""
+    """In 16-bit precision the weights stay 32-bit and the loss falls as in 32-bit precision.
+
+    A resumed run equals an uninterrupted one.
+    """
     device = choose_device("cpu", "bf16")
     train(small_table, tmp_path / "parts", tiny_settings, stop_after=17, device=device)
     for folder in ("parts", "whole"):
@@ -110,7 +117,7 @@ def test_training_with_16_bit_products(small_table: Path, tmp_path: Path, tiny_s
 def test_the_recurrent_network_is_trained_with_16_bit_products(
     small_table: Path, tmp_path: Path, tiny_settings: Settings
 ) -> None:
-    """Not its softmax alone."""
+    """16-bit precision applies to the recurrent network as well as to its softmax."""
     trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, choose_device("cpu", "bf16"))
     seen = []
     trainer.network.get_submodule("encoder.summary").register_forward_hook(
@@ -151,7 +158,7 @@ def test_the_validation_loss_decides_if_there_is_one(
 
 
 def test_a_budget_in_minutes_ends_the_run(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
-    """An update takes more than a microsecond."""
+    """The time budget ends the run; it is so small that one update exceeds it."""
     config = replace(tiny_settings.training, epochs=None, max_minutes=2.0, max_updates=5)
     trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=config), CPU)
     trainer.progress.seconds = 60.0
@@ -201,7 +208,10 @@ def test_a_loss_that_is_no_number_stops_the_run(small_table: Path, tmp_path: Pat
 def test_gradients_that_are_no_numbers_do_not_reach_the_weights_kept(
     small_table: Path, tmp_path: Path, tiny_settings: Settings
 ) -> None:
-    """The last update before an evaluation goes wrong: its loss was still a number."""
+    """NaN gradients do not reach the saved weights.
+
+    The last update before an evaluation fails, while its loss is still finite.
+    """
     trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     parameter = trainer.task.network.softmax.words.weight
     parameter.register_hook(  # type: ignore[no-untyped-call]

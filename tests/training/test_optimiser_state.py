@@ -1,4 +1,4 @@
-"""What an optimiser keeps outlives a stop, wherever it keeps it."""
+"""Checkpoints keep the complete state of any optimiser."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from phrasescore.training.checkpoint import Progress, Records, open_checkpoint, 
 
 
 class Counting(torch.optim.SGD):
-    """Counts its steps in the group of the weights, and keeps a number and a tensor there and of each weight."""
+    """An optimiser with numbers and tensors in both its parameter groups and its per-weight state."""
 
     def step(self, closure: Callable[[], float] | None = None) -> Any:
         for group in self.param_groups:
@@ -38,7 +38,7 @@ def test_groups_of_an_optimiser_are_kept(tmp_path: Path) -> None:
         checkpoint.restore(network, later)
     (group,) = later.param_groups
     assert (group["steps"], group["third"]) == (2, 1 / 3)
-    # Torch rounds what belongs to a weight to its type.
+    # Torch casts per-weight state to the type of the weight.
     assert [float(values["third"]) for values in later.state.values()] == pytest.approx([1 / 3, 1 / 3])
     later.step()
     assert group["sum"].tolist() == [3, 3]

@@ -10,7 +10,7 @@ from phrasescore.training.training_config import TrainingConfig
 
 
 def test_adadelta_is_the_paper_s() -> None:
-    """Accumulate the squared gradient, step with the old squared steps, then accumulate the squared step."""
+    """Adadelta follows the paper: accumulate squared gradients, step, then accumulate squared steps."""
     layer = torch.nn.Linear(1, 1, bias=False)
     optimiser = make_optimiser(layer, TrainingConfig(optimiser="adadelta", learning_rate=1.0))
     w, square_g, square_d = layer.weight.item(), 0.0, 0.0

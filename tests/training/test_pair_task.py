@@ -49,7 +49,7 @@ def gradient(task: PhrasePairTask) -> NDArray[np.float64]:
 def test_a_batch_of_long_pairs_has_the_same_gradient_in_parts(
     monkeypatch: pytest.MonkeyPatch, teacher_forcing: float
 ) -> None:
-    """What memory it may take does not change what is learnt."""
+    """Splitting a batch of long pairs to save memory does not change its gradient."""
     task = make_task(teacher_forcing=teacher_forcing)
     assert len(task._parts(np.arange(6))) == 1
     whole = gradient(task)
@@ -60,7 +60,7 @@ def test_a_batch_of_long_pairs_has_the_same_gradient_in_parts(
 
 
 def test_parts_hand_over_tensors_of_the_device_whose_dropout_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recomputing a part restores the random numbers of the devices of its tensors, and of no others."""
+    """Recomputation restores the random state of exactly those devices that hold its tensors."""
     handed: list[set[torch.device]] = []
 
     def recorded(function: Any, *inputs: Any, use_reentrant: bool) -> torch.Tensor:
@@ -89,7 +89,7 @@ def test_a_gradient_takes_one_copy_and_asks_the_device_for_nothing(
 
 
 def test_counts_weight_the_loss(tmp_path: Path, tiny_settings: Settings) -> None:
-    """-sum w ln p / n, with ln p of each pair by itself."""
+    """Counts weight the loss: -sum w ln p / n, where ln p is computed for each pair separately."""
     counts = range(1, 21)
     lines = (f"{'a ' * count}b ||| c{' d' * count} ||| 1 ||| 0-0 ||| 20 20 {count}\n" for count in counts)
     (tmp_path / "table").write_text("".join(lines))

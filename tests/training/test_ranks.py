@@ -39,7 +39,7 @@ from tests.training.runs import CPU, metrics, run_until
 
 @dataclass(frozen=True)
 class Run:
-    """A training that any number of processes can do."""
+    """A training run for any number of processes."""
 
     folder: Path
     settings: Settings | LmSettings
@@ -60,7 +60,7 @@ class Run:
 
 
 def start(rank: int, number: int, machines: int, meeting: Path, work: Callable[[Ranks], object]) -> None:
-    """Do some work as one of several processes, which say what goes wrong in files of their own."""
+    """Run one of several processes, each of which writes its errors to a separate file."""
     os.dup2(os.open(meeting.with_suffix(f".{rank}"), os.O_WRONLY | os.O_CREAT), 2)
     os.environ["LOCAL_RANK"] = str(rank // machines)
     torch.set_default_dtype(torch.float64)
@@ -76,9 +76,9 @@ def start(rank: int, number: int, machines: int, meeting: Path, work: Callable[[
 def start_all(
     meeting: Path, work: Callable[[Ranks], object], number: int = 2, machines: int = 1
 ) -> tuple[list[int | None], list[str]]:
-    """Return the exit codes of several processes, and what they said."""
+    """Return the exit codes and the error output of several processes."""
     context = multiprocessing.get_context("forkserver")
-    # Imports PyTorch once for all of them.
+    # The fork server imports PyTorch once for all processes.
     context.set_forkserver_preload([__name__])
     processes = [context.Process(target=start, args=(rank, number, machines, meeting, work)) for rank in range(number)]
     for process in processes:
@@ -91,7 +91,7 @@ def start_all(
 
 @dataclass(frozen=True)
 class Runs:
-    """Several trainings after another."""
+    """Several training runs in sequence."""
 
     runs: list[Run]
 
@@ -118,7 +118,10 @@ def losses(folder: Path) -> list[tuple[Any, ...]]:
 
 @pytest.mark.usefixtures("double_precision")
 def test_several_processes_train_as_one_does(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
-    """Gradients, weights, optimiser and losses; with shares that are empty or differ in words; after resumptions."""
+    """Several processes give the same gradients, weights, optimiser state and losses as one.
+
+    Shares may be empty or differ in length, and runs may be resumed.
+    """
 
     def training(**changes: Any) -> Settings:
         return replace(tiny_settings, training=replace(tiny_settings.training, **changes))
@@ -163,7 +166,7 @@ def test_several_processes_train_as_one_does(small_table: Path, tmp_path: Path, 
 
 @dataclass(frozen=True)
 class Failing:
-    """A training in which one rank fails, or is killed."""
+    """A training run in which one rank fails or is killed."""
 
     run: Run
     number: int
@@ -211,7 +214,7 @@ def test_one_process_ends_all_with_one_sentence(
 
 
 def test_torchrun(small_table: Path, tmp_path: Path) -> None:
-    """Joined by the environment, with one model folder and one voice."""
+    """Processes started by torchrun form one group, write one model folder and print each message once."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     sizes = ["--hidden", "8", "--set", "model.embedding=5", "--set", "model.output_rank=3"]
     whole = ["--set", "training.long_pairs=1", "--evaluate-every", "100"]
@@ -227,7 +230,7 @@ def test_torchrun(small_table: Path, tmp_path: Path) -> None:
 
 
 def test_a_parameter_that_no_share_needs_has_no_gradient(tmp_path: Path) -> None:
-    """As if there were one process: an optimiser tells that from a gradient of zero."""
+    """A parameter unused on every rank has no gradient, as with one process; optimisers treat a zero differently."""
 
     class Line(torch.nn.Module):
         def __init__(self) -> None:
@@ -248,7 +251,10 @@ def test_a_parameter_that_no_share_needs_has_no_gradient(tmp_path: Path) -> None
 
 
 def test_arrays_are_handed_on_in_a_file(small_table: Path, tmp_path: Path) -> None:
-    """Those in files and in memory, a weight for all lines as one number, and what is none."""
+    """Arrays are passed to other processes through a file.
+
+    They may be memory-mapped, in memory, empty, or one weight for all lines.
+    """
     data = read_table(small_table, tmp_path, DataConfig(weight_by_count=False))
     assert isinstance(data.pairs.source.ids, np.memmap)
     with (tmp_path / "arrays").open("wb") as file:
@@ -324,5 +330,5 @@ def test_a_gpu_for_each_rank_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_rank(number: int) -> RankGroup:
-    """Return one of four ranks on a machine, in no group."""
+    """Return one of four ranks of a machine, without a process group."""
     return RankGroup(number, 4, number)

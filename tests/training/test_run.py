@@ -1,4 +1,4 @@
-"""From a phrase table to a trainer: which settings go together, what is measured, what the folder says."""
+"""From a phrase table to a trainer: settings, validation data and the content of the model folder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_forms_that_do_not_go_together_are_told_of_before_the_reading(
 
 
 def test_words_are_shared_where_they_are_the_same(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
-    """Vocabularies of one size are not yet one vocabulary."""
+    """Source and target share words only if their vocabularies are identical, not merely of equal size."""
     model, text = replace(tiny_settings.model, share_embeddings=True), tmp_path / "both"
     text.write_bytes((MINI / "train.en").read_bytes() + (MINI / "train.fr").read_bytes())
     sizes = {"source_vocabulary": 30, "target_vocabulary": 30}
@@ -64,7 +64,7 @@ def test_validation_is_measured_on_other_pairs(small_table: Path, tmp_path: Path
 
 
 def test_a_validation_table_of_which_no_pairs_are_taken_is_refused(tmp_path: Path, tiny_settings: Settings) -> None:
-    """Before anything is read."""
+    """A validation table limited to no pairs is an error before any input is read."""
     settings = replace(tiny_settings, data=DataConfig(held_out_limit=0))
     with pytest.raises(UsageError, match="`held_out_limit` is the most pairs of --validation, too, and 0 leaves none"):
         prepare(tmp_path / "nowhere", tmp_path / "run", settings, CPU, validation=tmp_path / "nowhere")

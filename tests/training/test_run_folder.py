@@ -1,4 +1,4 @@
-"""Who may train in a folder, and what becomes of the network that is there."""
+"""Locking of a training folder, and when its network may be replaced."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_faulty_table_does_not_cost_the_old_model(small_table: Path, tmp_path:
 def test_two_runs_do_not_share_a_folder(
     small_table: Path, tmp_path: Path, tiny_settings: Settings, restart: bool
 ) -> None:
-    """Who comes second finds out before anything of the first one's is touched."""
+    """A second run in the same folder fails before it changes any file of the first."""
     first, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     other = replace(tiny_settings, data=DataConfig(source_vocabulary=5))
 
@@ -121,14 +121,14 @@ def test_restart(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> 
 
 @pytest.fixture(scope="module")
 def other_settings() -> Settings:
-    """Another network, with other words."""
+    """Settings of another network and vocabulary."""
     model = replace(TINY, hidden=9)
     training = TrainingConfig(batch_size=32, epochs=1, evaluate_every=8, warmup_updates=5, learning_rate=5e-3)
     return Settings(model, DataConfig(held_out=0.1, source_vocabulary=9), training)
 
 
 def has_learnt(checkpoint: Path) -> bool:
-    """Whether a state is that of a run that has made updates."""
+    """Return whether a checkpoint has at least one update."""
     if not checkpoint.exists():
         return False
     with open_checkpoint(checkpoint) as state:
@@ -137,7 +137,7 @@ def has_learnt(checkpoint: Path) -> bool:
 
 @pytest.fixture(scope="module")
 def old_and_fresh(tmp_path_factory: pytest.TempPathFactory, other_settings: Settings) -> tuple[Path, Path, Path]:
-    """A table, a folder with a network, and one with that of the other settings."""
+    """A table, a folder with a trained network, and a folder trained with the other settings."""
     root = tmp_path_factory.mktemp("runs")
     lines = gzip.decompress((MINI / "phrase-table.gz").read_bytes()).splitlines(keepends=True)[:600]
     (root / "table").write_bytes(b"".join(lines))
@@ -176,7 +176,10 @@ def test_a_run_that_starts_over_leaves_the_old_network_until_it_has_one(
     after: int,
     is_decided: bool,
 ) -> None:
-    """A kill at any moment leaves one of them, whole; what has begun goes on without --restart as if undisturbed."""
+    """With --restart, the old network stays until the new run has weights.
+
+    A kill at any moment leaves one complete network. Without --restart, the new run then resumes as if uninterrupted.
+    """
     table, old, fresh = old_and_fresh
     folder = tmp_path / "run"
     shutil.copytree(old, folder)
@@ -192,7 +195,7 @@ def test_a_run_that_starts_over_leaves_the_old_network_until_it_has_one(
         assert outcome(folder) == outcome(fresh)
         assert names(folder) == names(fresh)
     else:
-        # Nothing of the new run is left.
+        # Nothing of the new run remains.
         with pytest.raises(UserError, match=r"holds a run with another hidden \(8, now 9\)"):
             prepare(table, folder, other_settings, CPU)
         assert names(folder) == names(old)
@@ -201,7 +204,10 @@ def test_a_run_that_starts_over_leaves_the_old_network_until_it_has_one(
 def test_a_network_without_state_is_not_replaced_because_a_run_before_was_to_start_over(
     tmp_path: Path, old_and_fresh: tuple[Path, Path, Path], other_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was killed before it had learnt anything is gone, and so is the permission that it had."""
+    """A network without a checkpoint is replaced only if this run has --restart.
+
+    A --restart run that was killed before its first update leaves no permission behind.
+    """
     table, old, _ = old_and_fresh
     folder = tmp_path / "run"
     shutil.copytree(old, folder)
@@ -223,7 +229,7 @@ def test_a_run_that_starts_over_and_stops_resumes_before_it_has_weights(
 ) -> None:
     folder = tmp_path / "run"
     train(small_table, folder, tiny_settings, stop_after=11)
-    # Who starts over does not need the state of the old run.
+    # --restart does not need the old run's checkpoint.
     (folder / "training-state/checkpoint.safetensors").unlink()
     before = (folder / WEIGHTS).read_bytes()
     other = replace(tiny_settings, training=replace(tiny_settings.training, seed=2))

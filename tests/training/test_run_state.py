@@ -1,4 +1,4 @@
-"""Runs that are stopped or killed, and go on."""
+"""Resumption of interrupted and killed training runs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ def test_time_and_patience_go_on_where_a_run_stopped(
 
 
 def test_a_run_goes_on_with_another_budget(small_table: Path, tmp_path: Path) -> None:
-    """And with what follows from the budget, which a default run leaves to the size of the table."""
+    """A run may resume with another budget and the settings derived from it.
+
+    By default the budget depends on the size of the table.
+    """
     options: dict[str, Any] = {"hidden": 8, "embedding": 5, "output_rank": 3, "device": "cpu"}
     phrasescore.train(small_table, tmp_path / "run", **options)
     before = len(metrics(tmp_path / "run"))
@@ -73,7 +76,7 @@ def test_a_finished_run_has_nothing_left_to_do(small_table: Path, tmp_path: Path
 
 
 def test_a_killed_run_resumes_to_the_same_weights(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
-    """Kill -9 in the middle; the run goes on from its last checkpoint."""
+    """A run killed by SIGKILL resumes from its last checkpoint and ends with the same weights."""
     options = (
         "--hidden 8 --set model.embedding=5 --set model.output_rank=3 --batch-size 16 --epochs 6 --evaluate-every 25"
     )
@@ -99,7 +102,10 @@ def test_a_killed_run_resumes_to_the_same_weights(small_table: Path, tmp_path: P
 def test_a_kill_does_not_part_the_weights_from_what_is_known_of_them(
     small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    """Between the two files that the evaluation after update 20 writes; a stop shows what is there."""
+    """A kill between writing the weights and their record leaves both consistent.
+
+    The kill comes between the two files of the evaluation after update 20.
+    """
     train(small_table, tmp_path / "run", tiny_settings, stop_after=15)
     trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     with monkeypatch.context() as patched:
@@ -140,7 +146,7 @@ def test_a_corpus_is_known_by_its_words(small_table: Path, tmp_path: Path, tiny_
 
 
 def test_another_validation_table_does_not_resume(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
-    """The lowest loss so far would be that on other pairs."""
+    """A run does not resume with another validation table, because its lowest loss would not be comparable."""
     folder = tmp_path / "run"
 
     def resume(validation: Path | None) -> Trainer[PhrasePairTask]:

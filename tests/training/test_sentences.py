@@ -1,4 +1,4 @@
-"""Training on sentences: what is minimised and measured, and going on after a stop."""
+"""Training on sentences: loss, evaluation and resumption."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ATTENTION = replace(config_of("Luong with input feeding"), dropout=0.3)
 
 @pytest.fixture
 def texts(tmp_path: Path) -> tuple[ParallelText, ParallelText]:
-    """Sentences to learn from, and others."""
+    """Training and validation sentences."""
     train = ParallelText(*write_sentences(tmp_path, "train", 200, seed=3))
     return train, ParallelText(*write_sentences(tmp_path, "valid", 30, seed=4))
 
@@ -61,7 +61,7 @@ def train(
 
 
 def test_a_resumed_run_equals_one_never_stopped(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
-    """Masks, coins and BLEU are the same ones."""
+    """A resumed run has the dropout masks, sampling decisions and BLEU of an uninterrupted run."""
     chosen = settings(ATTENTION, SentenceConfig(min_count=2, bleu_sentences=10), teacher_forcing=0.5)
     whole = train(texts, tmp_path / "whole", chosen).progress
     for stop in (3, 14):
@@ -118,7 +118,10 @@ def test_a_scaled_network_starts_at_the_words_frequencies(
 
 
 def test_what_is_held_out_is_not_learnt_from_with_other_unknown_words(tmp_path: Path) -> None:
-    """Sentences that differ in words that the network does not know are one to it."""
+    """Held-out sentences are excluded from training even if their copies have other unknown words.
+
+    Sentences that differ only in unknown words are identical to the network.
+    """
     for side in ("source", "target"):
         (tmp_path / side).write_text("".join(f"{'abcdef'[number % 6]} {number}\n" for number in range(60)))
     text = ParallelText(tmp_path / "source", tmp_path / "target")
@@ -131,7 +134,7 @@ def test_what_is_held_out_is_not_learnt_from_with_other_unknown_words(tmp_path: 
 def test_a_network_without_a_loss_is_not_asked_to_translate(
     texts: tuple[ParallelText, ParallelText], tmp_path: Path
 ) -> None:
-    """What there is to say of its loss is said by the loop."""
+    """A network whose loss is NaN is not used to translate; the training loop reports the loss."""
     chosen = settings(ATTENTION, SentenceConfig(min_count=2, bleu_sentences=5))
     task = train(texts, tmp_path / "run", chosen, stop_after=1).task
     assert isinstance(task, SentenceTask)
@@ -146,7 +149,10 @@ def test_a_network_without_a_loss_is_not_asked_to_translate(
 def test_bleu_is_that_of_greedy_translations(
     texts: tuple[ParallelText, ParallelText], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The network is half trained, so that some of its translations are right."""
+    """BLEU is computed on greedy translations.
+
+    The network is trained briefly, so that only some translations are correct.
+    """
     monkeypatch.setattr(bleu, "_BATCH", 8)
     model = replace(ATTENTION, hidden=32, embedding=16, dropout=0.0)
     chosen = settings(model, SentenceConfig(min_count=2, bleu_sentences=20), epochs=12, learning_rate=0.02)
@@ -164,7 +170,7 @@ def test_bleu_is_that_of_greedy_translations(
 def test_the_measured_loss_chooses_the_weights(
     texts: tuple[ParallelText, ParallelText], tmp_path: Path, measured: MeasuredLoss
 ) -> None:
-    """The two losses of this run are lowest at different updates."""
+    """Weights are selected by the configured loss; the two losses of this run are lowest at different updates."""
     chosen = SentenceConfig(min_count=2, measured_loss=measured)
     trainer = train(texts, tmp_path / "run", settings(sentences=chosen, epochs=6, learning_rate=0.05))
     key = f"{measured.replace('-', '_')}_per_word"
@@ -179,7 +185,7 @@ def test_the_measured_loss_chooses_the_weights(
 
 
 def test_a_loss_beyond_any_perplexity_is_a_bad_one(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
-    """e^710 is no double."""
+    """A loss whose perplexity overflows counts as bad: e^710 exceeds the range of a double."""
     trainer, _ = prepare_sentences(texts[0], tmp_path / "run", settings(), CPU, texts[1])
     with torch.no_grad():
         trainer.task.network.softmax.words.bias[0] = 5000
@@ -214,7 +220,10 @@ def test_the_loss_is_the_mean_of_the_words(texts: tuple[ParallelText, ParallelTe
 
 
 def test_the_training_loss_is_per_word_too(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
-    """Of a network that stands still, over a whole pass; the mean of the batches' means is another number."""
+    """The training loss is the mean per word over an epoch.
+
+    The learning rate is 0. The mean of the batch means would differ.
+    """
     trainer = train(texts, tmp_path / "run", settings(epochs=1, evaluate_every=0, learning_rate=0.0))
     (told,) = (record["training_loss"] for record in metrics(tmp_path / "run"))
     assert told == pytest.approx(sentence_loss(trainer.task.network, trainer.task.pairs, CPU).per_example, rel=1e-6)
