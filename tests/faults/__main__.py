@@ -1,6 +1,7 @@
-"""`python -m tests.faults SEED` shows a case; `python -m tests.faults SEED COUNT` what came of some, from that on.
+"""Run fault injection from the command line.
 
-The files of a case are left for a look.
+`python -m tests.faults SEED` shows one case; `python -m tests.faults SEED COUNT` runs several cases, starting with
+SEED. The files of a case are kept for inspection.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tests.forked import shared_forker
 
 
 def main() -> int:
-    """Run cases; return 1 if one has a fault."""
+    """Run cases; return 1 if any of them has a fault."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("seed", type=int)
     parser.add_argument("count", type=int, nargs="?", default=1)

@@ -1,4 +1,4 @@
-"""The commands that the inputs are given to: what each reads and writes, and what must hold of a result."""
+"""The commands under test: their inputs, their outputs and the conditions that a result must meet."""
 
 from __future__ import annotations
 
@@ -44,25 +44,23 @@ DECODING = {"decode", "decoder", "text-table", "tune"}
 TEXTS = {"train.en", "train.fr", "dev.en", "dev.fr", "dev.out"}
 _SYSTEM_TEXT = ("system/preparation.json", "system/truecase.en", "system/truecase.fr")
 FOUND = {*NETWORKS, "model/metrics.jsonl", "cslm.cache", *_SYSTEM_TEXT}
-"""What a program finds itself, in a folder: nobody means it to wait for a pipe there."""
+"""Programs that look for an input in a folder themselves; a named pipe there is not meant to be read."""
 _SYSTEM = (COLUMN_INI, ANNOTATED, REORDERING, ARPA, *_SYSTEM_TEXT)
 
 Result = Callable[[Path, bytes], object]
 Sound = Callable[[Path, bytes], Iterator[str]]
-"""Of the folder that a command ran in and of its standard output: what it has found out, and what is wrong with it."""
+"""Functions of the working folder and standard output: the result of a command, and the faults of that result."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A program with its arguments."""
-
     argv: tuple[str, ...]
     reads: tuple[str, ...]
     result: Result
-    """What must not depend on how an input is written."""
+    """The part of the result that must not depend on the encoding of an input."""
     sound: Sound
     writes: tuple[str, ...] = ()
-    """Files that it makes, and folders, which end in a slash."""
+    """Output files and folders; folders end in a slash."""
 
 
 # Results
@@ -77,7 +75,7 @@ def _contents(*names: str) -> Result:
 
 
 def _column(folder: Path, _: bytes) -> object:
-    """The last scores of the lines with words."""
+    """Return the last scores of all non-empty lines."""
     lines = readers.lines_of(readers.read(folder / "out.gz"))
     pairs = [pair for line in lines if (pair := readers.read_pair(line))]
     return [pair.scores[-1] for pair in pairs]
@@ -96,7 +94,7 @@ def _bleu(_: Path, out: bytes) -> object:
 
 
 def _placed(folder: Path, _: bytes) -> object:
-    """The text with names, and what its table says."""
+    """Return the indexed text and the content of its phrase table."""
     lines = readers.lines_of(readers.read(folder / "new/phrase-table.gz"))
     pairs = [pair for line in lines if (pair := readers.read_pair(line))]
     return readers.read(folder / "new/text"), [(pair.source, pair.target, *map(float, pair.scores)) for pair in pairs]
@@ -106,11 +104,11 @@ def _nothing(_: Path, __: bytes) -> object:
     return None
 
 
-# What is wrong with a result
+# Checks of a result
 
 
 def _one_more_number(folder: Path, _: bytes) -> Iterator[str]:
-    """Each line has what it had, and one more score from 0 to 1."""
+    """Each line keeps its content and gains one score between 0 and 1."""
     lines = (readers.lines_of(readers.read(folder / name)) for name in (TABLE, "out.gz"))
     for old, new in zip_longest(*lines):
         if old is None or new is None:
@@ -130,12 +128,12 @@ def _one_more_number(folder: Path, _: bytes) -> Iterator[str]:
 
 
 def _without(line: bytes, text: bytes) -> set[bytes]:
-    """Return what a line is without a text, wherever that stands in it."""
+    """Return the line with one occurrence of a text removed, for each occurrence."""
     return {line[: found.start()] + line[found.end() :] for found in re.finditer(re.escape(text), line)}
 
 
 def _as_many_lines(folder: Path, _: bytes) -> Iterator[str]:
-    """With --on-error keep there are as many lines as before."""
+    """With --on-error keep, the number of lines is unchanged."""
     lines = (readers.lines_of(readers.read(folder / name)) for name in (TABLE, "out.gz"))
     for old, new in zip_longest(*lines):
         if old is None or new is None:
@@ -144,7 +142,7 @@ def _as_many_lines(folder: Path, _: bytes) -> Iterator[str]:
 
 
 def _loadable(folder: Path, _: bytes) -> Iterator[str]:
-    """What `check` has no objection to, Moses loads."""
+    """Moses loads every table that `check` accepts."""
     try:
         readers.read_table(readers.read(folder / TABLE))
     except readers.RefusedError as error:
@@ -152,7 +150,7 @@ def _loadable(folder: Path, _: bytes) -> Iterator[str]:
 
 
 def _log_probabilities(name: str) -> Sound:
-    """One for each line of an input."""
+    """There is one log-probability for each line of the input."""
 
     def check(folder: Path, out: bytes) -> Iterator[str]:
         lines = len(readers.lines_of(readers.read(folder / name)))
@@ -170,7 +168,7 @@ def _impossible(numbers: list[bytes]) -> Iterator[str]:
 
 
 def _translations(folder: Path, _: bytes) -> Iterator[str]:
-    """An object a line, whose scores are ln p."""
+    """There is one JSON object for each translation, whose scores are natural logarithms."""
     lines = readers.lines_of(readers.read(folder / "out.json"))
     if len(lines) != len(readers.lines_of(readers.read(folder / "dev.en"))):
         yield "lines: not as many as the text has"
@@ -178,7 +176,7 @@ def _translations(folder: Path, _: bytes) -> Iterator[str]:
 
 
 def _decoded(text: str, nbest: str) -> Sound:
-    """As many translations as sentences, and finite scores."""
+    """There is one translation for each sentence, and all scores are finite."""
 
     def check(folder: Path, out: bytes) -> Iterator[str]:
         decoded = readers.read(folder / text) if text != "-" else out
@@ -224,7 +222,7 @@ def _network(name: str) -> Sound:
 
 
 def _equals_sacrebleu(folder: Path, out: bytes) -> Iterator[str]:
-    """The figure is sacreBLEU's own of the texts, if they are texts."""
+    """If the texts are valid, the score equals that of sacreBLEU."""
     texts = []
     for name in ("dev.out", "dev.fr"):
         content = readers.same_text(readers.read(folder / name))
@@ -245,7 +243,7 @@ def _no_odd_numbers(_: Path, out: bytes) -> Iterator[str]:
 
 
 def _longer(training: Sequence[str]) -> tuple[str, ...]:
-    """Return a training command with more updates than the run that it resumes."""
+    """Return a training command with a higher --max-updates, so that it resumes."""
     place = training.index("--max-updates") + 1
     return (*training[:place], "12", *training[place + 1 :])
 

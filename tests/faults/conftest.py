@@ -1,5 +1,3 @@
-"""The world that damaged inputs are tried in."""
-
 from __future__ import annotations
 
 import pytest
@@ -10,5 +8,5 @@ from tests.forked import shared_forker
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A world of valid files, made once."""
+    """Valid input files, made once a session."""
     return World(tmp_path_factory.mktemp("faults"), shared_forker())

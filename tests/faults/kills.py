@@ -1,4 +1,7 @@
-"""Commands that are killed at some moment: what was there is whole, and the same command again makes what it makes."""
+"""Kill commands at random moments.
+
+No output may be half-written, and rerunning the command must give the result of an uninterrupted run.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ RESTART = Command(
 
 @dataclass(frozen=True)
 class Kill:
-    """A command, and when it is killed, as a share of the time that it takes."""
+    """A command, and the fraction of its running time after which it is killed."""
 
     seed: int
     name: str
@@ -31,23 +34,19 @@ class Kill:
 
     @classmethod
     def of(cls, seed: int) -> Kill:
-        """Return the kill of a number."""
+        """Return the case of a seed."""
         random = Random(f"kill {seed}")
         return cls(seed, random.choice((*_KILLABLE, "restart")), random.random())
 
     @property
     def command(self) -> Command:
-        """What is killed."""
         return RESTART if self.name == "restart" else COMMANDS[self.name]
 
 
 def faults_after(world: World, kill: Kill, finished: dict[str, tuple[object, float]]) -> list[str]:
-    """Kill a command, run it again, and say what is wrong.
+    """Kill a command, run it again, and return the faults.
 
-    Args:
-        world: where.
-        kill: what and when.
-        finished: what commands that nobody killed have found, and the seconds they took; it is filled here.
+    `finished` caches the result and the seconds of uninterrupted runs.
     """
     command, folder = kill.command, world.folder
     if kill.name not in finished:
@@ -79,7 +78,7 @@ def faults_after(world: World, kill: Kill, finished: dict[str, tuple[object, flo
 
 
 def _is_old_or_whole(path: Path) -> bool:
-    """Whether a file has its old content, or new content to its end."""
+    """Return whether a file has its old content or complete new content."""
     if path.read_bytes() == b"old":
         return True
     try:

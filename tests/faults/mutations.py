@@ -1,7 +1,7 @@
-"""What may happen to an input: to its bytes, fields, numbers, nesting and size, or to the file itself.
+"""Mutations of input files: their bytes, fields, numbers, nesting and size, or the file itself.
 
-A mutation of content is a function of a source of randomness and bytes; one of a file changes what lies at a path.
-What it makes stays small: it is what a program makes of it that may be large.
+A mutation of content is a function of a random generator and bytes; a mutation of a file changes a path. Mutated files
+stay small, but a program may expand them.
 """
 
 from __future__ import annotations
@@ -49,20 +49,19 @@ _LONG = 100_000
 
 
 def flip_bit(random: Random, content: bytes) -> bytes:
-    """Flip one bit."""
     place = random.randrange(len(content))
     return content[:place] + bytes([content[place] ^ 1 << random.randrange(8)]) + content[place + 1 :]
 
 
 def cut(random: Random, content: bytes) -> bytes:
-    """Leave a part out, often the end."""
+    """Remove a random range, often up to the end."""
     first = random.randrange(len(content))
     last = len(content) if random.random() < 0.5 else min(len(content), first + random.randint(1, 40))
     return content[:first] + content[last:]
 
 
 def insert(random: Random, content: bytes) -> bytes:
-    """Insert bytes that mean something to someone."""
+    """Insert bytes that are special in some format."""
     pieces = (
         b"\0",
         b"\n",
@@ -81,40 +80,40 @@ def insert(random: Random, content: bytes) -> bytes:
 
 
 def repeat(random: Random, content: bytes) -> bytes:
-    """Repeat a part."""
+    """Repeat a random range."""
     first = random.randrange(len(content))
     last = first + random.randint(1, 200)
     return content[:last] + content[first:]
 
 
 def swap(random: Random, content: bytes) -> bytes:
-    """Let two neighbouring parts change places."""
+    """Exchange two adjacent ranges."""
     first, middle, last = sorted(random.randrange(len(content) + 1) for _ in range(3))
     return content[:first] + content[middle:last] + content[first:middle] + content[last:]
 
 
 def as_utf16(random: Random, content: bytes) -> bytes:
-    """Write it in UTF-16, with or without a byte order mark."""
+    """Encode in UTF-16, with or without a byte order mark."""
     return content.decode("latin-1").encode(random.choice(("utf-16", "utf-16-le", "utf-16-be")))
 
 
 def as_latin1(_: Random, content: bytes) -> bytes:
-    """Write it in Latin-1, and so that it shows."""
+    """Encode in Latin-1, with some accented letters that are invalid UTF-8."""
     return content.decode(errors="replace").replace("e", "é", 3).encode("latin-1", "replace")
 
 
 def with_bom(_: Random, content: bytes) -> bytes:
-    """Begin with the byte order mark of UTF-8."""
+    """Prepend the UTF-8 byte order mark."""
     return b"\xef\xbb\xbf" + content
 
 
 def with_crlf(_: Random, content: bytes) -> bytes:
-    """End lines as Windows does."""
+    """Use CRLF line endings."""
     return content.replace(b"\n", b"\r\n")
 
 
 def without_end(_: Random, content: bytes) -> bytes:
-    """Leave the last line without its end."""
+    """Remove the final newline."""
     return content.rstrip(b"\n")
 
 
@@ -129,24 +128,22 @@ def _in_line(random: Random, content: bytes, change: Callable[[bytes], bytes]) -
 
 
 def drop_line(random: Random, content: bytes) -> bytes:
-    """Leave a line out."""
     lines = content.split(b"\n")
     del lines[random.randrange(len(lines))]
     return b"\n".join(lines)
 
 
 def double_line(random: Random, content: bytes) -> bytes:
-    """Have a line twice."""
     return _in_line(random, content, lambda line: line + b"\n" + line)
 
 
 def empty_line(random: Random, content: bytes) -> bytes:
-    """Put an empty line, or one of blanks."""
+    """Insert an empty line or a line of spaces."""
     return _in_line(random, content, lambda line: random.choice((b"", b" ", b"\t", line + b"\n")))
 
 
 def change_fields(random: Random, content: bytes) -> bytes:
-    """Drop, empty, double or exchange fields of a line."""
+    """Drop, empty, duplicate or exchange fields of a line."""
 
     def change(line: bytes) -> bytes:
         separator = random.choice([one for one in _SEPARATORS if one in line] or [b" "])
@@ -167,7 +164,7 @@ def change_fields(random: Random, content: bytes) -> bytes:
 
 
 def change_separators(random: Random, content: bytes) -> bytes:
-    """Write a separator of a line in another way."""
+    """Change one field separator of a line."""
     pairs = (
         *((b" ||| ", new) for new in (b"|||", b" |||", b"\t|||\t", b" || ")),
         *((b" ", new) for new in (b"\t", b"  ", "\u00a0".encode())),
@@ -194,17 +191,17 @@ def _with_number(random: Random, content: bytes, numbers: tuple[bytes, ...]) -> 
 
 
 def odd_number(random: Random, content: bytes) -> bytes:
-    """Put something in the place of a number."""
+    """Replace a number with an invalid or unusual one."""
     return _with_number(random, content, _ODD_NUMBERS)
 
 
 def huge_number(random: Random, content: bytes) -> bytes:
-    """Put a huge number in the place of another."""
+    """Replace a number with a huge one."""
     return _with_number(random, content, _HUGE)
 
 
 def not_finite(random: Random, content: bytes) -> bytes:
-    """Write the bits of a 32-bit number that is none, or is large, over four bytes in line."""
+    """Overwrite four aligned bytes with a 32-bit float that is NaN, infinite or large."""
     place = random.randrange(max(1, len(content) // 4)) * 4
     bits = random.choice((b"\0\0\xc0\x7f", b"\0\0\x80\x7f", b"\0\0\x80\xff", b"\xff\xff\x7f\x7f", b"\0\0\xc8\x42"))
     return content[:place] + bits + content[place + 4 :]
@@ -214,7 +211,7 @@ def not_finite(random: Random, content: bytes) -> bytes:
 
 
 def _with_value(random: Random, content: bytes, new: bytes) -> bytes:
-    """Put a text in the place of a value behind `:` or `=`."""
+    """Replace a value that follows `:` or `=`."""
     found = list(re.finditer(rb'(?<=[:=])[ ]?("[^"\n]*"|[\w.+-]+)', content))
     if not found:
         return content + new
@@ -223,7 +220,7 @@ def _with_value(random: Random, content: bytes, new: bytes) -> bytes:
 
 
 def other_value(random: Random, content: bytes) -> bytes:
-    """Put a value of another kind in the place of one."""
+    """Replace a value with one of another type."""
     texts = (
         b'"/etc/passwd"',
         b'"../../x"',
@@ -240,7 +237,6 @@ def other_value(random: Random, content: bytes) -> bytes:
 
 
 def deep(random: Random, content: bytes) -> bytes:
-    """Nest brackets deeply."""
     opening, closing = random.choice(((b"[", b"]"), (b'{"a":', b"}"), (b"[", b""), (b"{a=", b"}"), (b"((", b"))")))
     nested = opening * _DEEP + (b"1" if closing else b"") + closing * _DEEP
     return nested if random.random() < 0.3 else _with_value(random, content, nested)
@@ -250,12 +246,12 @@ def deep(random: Random, content: bytes) -> bytes:
 
 
 def long_word(random: Random, content: bytes) -> bytes:
-    """Make a word of a line very long."""
+    """Replace a word with a very long one."""
     return _in_line(random, content, lambda line: b"x" * _LONG + line)
 
 
 def many_words(random: Random, content: bytes) -> bytes:
-    """Give a field of a line hundreds of words."""
+    """Extend a field to hundreds of words."""
 
     def change(line: bytes) -> bytes:
         separator = b" ||| " if b" ||| " in line else b"\t"
@@ -268,7 +264,7 @@ def many_words(random: Random, content: bytes) -> bytes:
 
 
 def many_lines(random: Random, content: bytes) -> bytes:
-    """Have a line some hundred times."""
+    """Repeat a line a few hundred times."""
     lines = content.split(b"\n")
     place = random.randrange(len(lines))
     return b"\n".join([*lines[:place], *[lines[place]] * 300, *lines[place:]])
@@ -278,46 +274,46 @@ def many_lines(random: Random, content: bytes) -> bytes:
 
 
 def missing(_: Random, path: Path) -> None:
-    """Take it away."""
+    """Delete the file."""
     path.unlink()
 
 
 def empty(_: Random, path: Path) -> None:
-    """Leave nothing in it."""
+    """Truncate the file to zero bytes."""
     path.write_bytes(b"")
 
 
 def folder(_: Random, path: Path) -> None:
-    """Put a folder there."""
+    """Replace the file with a folder."""
     path.unlink()
     path.mkdir()
 
 
 def pipe(_: Random, path: Path) -> None:
-    """Put a named pipe there, which nobody writes to."""
+    """Replace the file with a named pipe without a writer."""
     path.unlink()
     os.mkfifo(path)
 
 
 def looping_link(_: Random, path: Path) -> None:
-    """Put a link to itself there."""
+    """Replace the file with a symbolic link to itself."""
     path.unlink()
     path.symlink_to(path.name)
 
 
 def device(_: Random, path: Path) -> None:
-    """Put a link to what never ends there."""
+    """Replace the file with a link to an endless device."""
     path.unlink()
     path.symlink_to("/dev/zero")
 
 
 def unreadable(_: Random, path: Path) -> None:
-    """Forbid reading it; nothing for the superuser."""
+    """Remove read permission; the superuser can read the file regardless."""
     path.chmod(0)
 
 
 def bomb(random: Random, path: Path) -> None:
-    """Put a small file there that is 4 GB when it is decompressed."""
+    """Replace the file with a small one that decompresses to 4 GB."""
     path.write_bytes(_bomb(random.choice(("gz", "zst"))))
 
 
@@ -326,12 +322,12 @@ def _bomb(compression: str) -> bytes:
     member = io.BytesIO()
     with xopen(member, "wb", format=compression, threads=0) as stream:
         stream.write(b" " * (64 << 20))
-    # Compressed files one after the other are one.
+    # Concatenated compressed files decompress as one file.
     return member.getvalue() * 64
 
 
 def compressed(random: Random, path: Path) -> None:
-    """Compress it, and perhaps damage what is compressed."""
+    """Compress the file and sometimes damage the compressed bytes."""
     content = gzip.compress(path.read_bytes(), mtime=0)
     path.write_bytes(random.choice((lambda _, same: same, flip_bit, cut))(random, content))
 

@@ -1,7 +1,7 @@
-"""Damaged inputs, the command that each is given to, and what may come of it.
+"""Judge how commands handle damaged inputs.
 
-Either the command stops with one sentence and exit code 1 (2 for wrong usage), and everything lies there as before; or
-it goes through, writes what it writes and nothing else, and a second reader agrees with what it has found.
+A command may fail with one sentence and exit code 1 (2 for wrong usage), leaving all files unchanged. Otherwise it must
+write its outputs and nothing else, and an independent reader must agree with its result.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ _TEMPORARY = re.compile(r"(^|/)\.[^/]*tmp$")
 
 
 class Damaging(Protocol):
-    """An input, what happens to it, and who reads it."""
+    """An input, its damage, and the command that reads it."""
 
     @property
     def name(self) -> str:
-        """Of the command."""
+        """The name of the command."""
         ...
 
     @property
     def path(self) -> str:
-        """Where the input lies in the world."""
+        """The path of the input in the world."""
         ...
 
     def damage(self, folder: Path) -> str:
-        """Damage the input in a folder; return what was done."""
+        """Damage the input in a folder; return a description of the damage."""
         ...
 
 
 @dataclass(frozen=True)
 class Case:
-    """A case that a number tells all of."""
+    """A case that is determined by its seed."""
 
     seed: int
     name: str
-    """Of the command."""
+    """The name of the command."""
     path: str
     level: str
 
     @classmethod
     def of(cls, seed: int) -> Case:
-        """Return the case of a number."""
+        """Return the case of a seed."""
         random = Random(seed)
         name = random.choice(list(COMMANDS))
         path = random.choice(COMMANDS[name].reads)
@@ -64,7 +64,7 @@ class Case:
         return cls(seed, name, path, level)
 
     def damage(self, folder: Path) -> str:
-        """Damage the input in a folder, perhaps twice, and put old outputs there, perhaps; return what was done."""
+        """Damage the input in a folder, sometimes twice, and sometimes add old outputs; return a description."""
         random, path = Random(f"damage {self.seed}"), folder / self.path
         if random.random() < 0.5:
             for name in COMMANDS[self.name].writes:
@@ -90,13 +90,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a case."""
+    """The faults of a case."""
 
     case: Damaging
     damage: str
     finished: Finished
     faults: list[str]
-    """What must not be, each with its kind before a colon."""
+    """Faults; each begins with its kind and a colon."""
 
     def __str__(self) -> str:
         case, done = self.case, self.finished
@@ -113,15 +113,13 @@ class Verdict:
 
 
 class Oracle:
-    """Judges cases in a world."""
-
     def __init__(self, world: World) -> None:
         self._world = world
         self._undamaged: dict[str, object] = {}
-        """What the commands find in an undamaged world."""
+        """Results of the commands on undamaged input, by name."""
 
     def judge(self, case: Damaging) -> Verdict:
-        """Damage a copy of the world, run the command, and say what is wrong with what came of it."""
+        """Damage a copy of the world, run the command, and return its faults."""
         world, command = self._world, COMMANDS[case.name]
         world.renew()
         damage = case.damage(world.folder)
@@ -132,7 +130,7 @@ class Oracle:
         if not done.was_stopped:
             faults += _wrong_files(before, after, done.code, command)
         if case.path in SETTINGS:
-            # Who asks for a huge network is told that memory runs out.
+            # A setting may ask for a huge network; running out of memory is then correct.
             faults = [fault for fault in faults if not fault.startswith("memory")]
         if done.code == 0 and not faults:
             try:
@@ -145,7 +143,7 @@ class Oracle:
         return Verdict(case, damage, done, faults)
 
     def _wrong_result(self, case: Damaging, result: object) -> Iterator[str]:
-        """Compare what was found with what is found in what is sure."""
+        """Compare the result with that on undamaged input or on the independent reader's interpretation."""
         if case.path in NETWORKS:
             if case.name not in self._undamaged:
                 self._undamaged[case.name] = self._run_anew(case)
@@ -163,7 +161,7 @@ class Oracle:
                 yield "read: not as the second reader does"
 
     def _run_anew(self, case: Damaging, content: bytes | None = None) -> object:
-        """Return the result of the command with another content of the input, or with the undamaged one."""
+        """Return the command's result with other content of the input, or with the undamaged input."""
         world, path = self._world, self._world.folder / case.path
         world.renew()
         if content is not None:
@@ -176,7 +174,7 @@ class Oracle:
 
 
 def wrong_end(done: Finished, command: Command) -> Iterator[str]:
-    """Yield what is wrong with how a command ended."""
+    """Yield faults in the exit code and messages of a command."""
     err = done.err.decode(errors="replace")
     lines = err.rstrip("\n").split("\n")
     if done.was_stopped:
@@ -199,25 +197,25 @@ def wrong_end(done: Finished, command: Command) -> Iterator[str]:
 
 
 def _is_verdict(done: Finished, command: Command) -> bool:
-    """Whether the exit code is that of `check` for a table with problems."""
+    """Return whether `check` reported problems in a table, which is not a failure."""
     return done.code == 1 and command.argv[1] == "check" and b"PROBLEM " in done.out
 
 
 def _wrong_files(before: dict[str, object], after: dict[str, object], code: int, command: Command) -> Iterator[str]:
-    """Yield which files are not as they should be."""
+    """Yield files that are left over or wrongly changed."""
     for path in sorted(before.keys() | after.keys()):
         if before.get(path) == after.get(path):
             continue
         if _TEMPORARY.search(path):
             yield f"left over: {path}"
         may_change = command.writes if code == 0 else [name for name in command.writes if name.endswith("/")]
-        # A cache gets what was asked for before the end, and a training that has begun leaves its state.
+        # On failure, a cache may keep finished scores, and training may keep its checkpoint.
         if not path.startswith((*may_change, "cslm.cache")):
             yield f"changed: {path}, with exit code {code}"
 
 
 def _content(path: Path, mode: int) -> bytes:
-    """Return the content of a file of ours, also of one that `mutations.unreadable` forbids to read."""
+    """Return the content of one of our files, even if `mutations.unreadable` removed read permission."""
     if mode & stat.S_IRUSR:
         return path.read_bytes()
     path.chmod(stat.S_IRUSR)
@@ -228,7 +226,7 @@ def _content(path: Path, mode: int) -> bytes:
 
 
 def _snapshot(folder: Path) -> dict[str, object]:
-    """Return what lies where: contents of files, targets of links, kinds of other things."""
+    """Map each path to its content, link target or file type."""
     found: dict[str, object] = {}
     for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):

@@ -1,7 +1,7 @@
-"""Second readers of what the programs read and write, from the rules of the formats alone.
+"""Independent readers of the input and output formats, which share no code with the readers under test.
 
-They share nothing with the readers that they are held against. The rules of Moses' files are those of its source:
-moses/TranslationModel/RuleTable/LoaderStandard.cpp, moses/Parameter.cpp, moses/FF/FeatureFunction.cpp.
+The rules for Moses' files follow its source: moses/TranslationModel/RuleTable/LoaderStandard.cpp, moses/Parameter.cpp,
+moses/FF/FeatureFunction.cpp.
 """
 
 from __future__ import annotations
@@ -26,15 +26,11 @@ _ALIGNMENT = re.compile(rb"\d+-\d+")
 
 
 class RefusedError(ValueError):
-    """Moses, or whoever reads such a file, cannot read it."""
+    """Moses, or another reader of the format, rejects the file."""
 
 
 def read(path: Path) -> bytes:
-    """Return what a file holds, decompressed.
-
-    Raises:
-        RefusedError: it cannot be read.
-    """
+    """Return the content of a file, decompressed."""
     if not path.is_file():
         raise RefusedError(f"{path.name} is no file")
     try:
@@ -45,7 +41,7 @@ def read(path: Path) -> bytes:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """Open a file, which is compressed if it begins so, whatever its name is."""
+    """Open a file; its first bytes, not its name, decide whether it is compressed."""
     with path.open("rb") as file:
         head = file.read(4)
     compression = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
@@ -53,11 +49,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def first_line(path: Path) -> bytes:
-    """Return the first line of a file, decompressed; nothing else of it need be whole.
-
-    Raises:
-        RefusedError: it cannot be read.
-    """
+    """Return the first line of a file, decompressed; the rest of the file may be damaged."""
     try:
         with _opened(path) as stream:
             return stream.readline(1 << 20).removesuffix(b"\n").removesuffix(b"\r")
@@ -66,7 +58,7 @@ def first_line(path: Path) -> bytes:
 
 
 def lines_of(content: bytes) -> list[bytes]:
-    """Cut at line feeds; the last line need not end in one, and a carriage return before one is no part of a line."""
+    """Split at line feeds; the last one is optional, and a carriage return before a line feed is removed."""
     lines = content.split(b"\n")
     if not lines[-1]:
         del lines[-1]
@@ -78,40 +70,36 @@ def lines_of(content: bytes) -> list[bytes]:
 
 @dataclass(frozen=True)
 class Pair:
-    """A line of a phrase table."""
-
     source: tuple[bytes, ...]
     target: tuple[bytes, ...]
     scores: tuple[bytes, ...]
     others: tuple[bytes, ...]
-    """The other fields, without blanks at their ends."""
+    """The other fields, stripped of spaces."""
 
     def to_line(self) -> bytes:
-        """Return the line as everybody reads it."""
+        """Return the line in canonical form."""
         phrases = (b" ".join(words) for words in (self.source, self.target, self.scores))
         return b" ||| ".join((*phrases, *self.others))
 
     def factors(self) -> tuple[set[int], set[int]]:
-        """Return the numbers of factors that words have on either side."""
+        """Return the numbers of factors of the words on each side."""
         source, target = ({word.count(b"|") + 1 for word in words} for words in (self.source, self.target))
         return source, target
 
     def values(self) -> list[float]:
-        """Return the scores."""
         return [float(score) for score in self.scores]
 
 
 def tokens(text: bytes) -> tuple[bytes, ...]:
-    """Split at blanks and tabs, as Moses does."""
+    """Split at spaces and tabs, as Moses does."""
     return tuple(token for token in re.split(rb"[ \t]", text) if token)
 
 
 def read_pair(line: bytes) -> Pair | None:
-    """Read a line of a phrase table by Moses' rule; None for a line without a source, which Moses skips.
+    """Read a line of a phrase table by Moses' rules; return None for a line without a source, which Moses skips.
 
-    Raises:
-        RefusedError: Moses stops there, or takes a NaN or an infinity for a score; or it is no line of words without
-            labels, with the same factors on a side.
+    Raises RefusedError if Moses stops at the line or reads a score as NaN or infinite. The same applies to labels and
+    to different numbers of factors on one side.
     """
     source, target, scores, *others = (*line.split(b"|||"), None, None, None)[: max(3, line.count(b"|||") + 1)]
     if source is None or target is None or scores is None:
@@ -135,10 +123,9 @@ def read_pair(line: bytes) -> Pair | None:
 
 
 def read_table(content: bytes) -> list[Pair]:
-    """Read a phrase table by Moses' rule.
+    """Read a phrase table by Moses' rules.
 
-    Raises:
-        RefusedError: see `read_pair`; or lines have different numbers of scores or factors.
+    Raises RefusedError as `read_pair` does, or if lines differ in their numbers of scores or factors.
     """
     with np.errstate(over="ignore"):
         pairs = [pair for line in lines_of(content) if (pair := read_pair(line)) is not None]
@@ -151,20 +138,12 @@ def read_table(content: bytes) -> list[Pair]:
 
 
 def same_table(content: bytes) -> bytes:
-    """Return a table that Moses reads as it reads this one, and that leaves nothing to interpret.
-
-    Raises:
-        RefusedError: see `read_table`.
-    """
+    """Return the table in canonical form, which every reader interprets in the same way."""
     return b"".join(pair.to_line() + b"\n" for pair in read_table(content))
 
 
 def same_table_for(text: bytes, content: bytes) -> bytes:
-    """Return such a table for the translation of a text: lines for other words may be of any kind, and are left out.
-
-    Raises:
-        RefusedError: see `read_table`.
-    """
+    """Return the canonical table for translating a text; lines for other words are dropped and may be invalid."""
     sentences = [b" %b " % b" ".join(tokens(line)) for line in lines_of(text)]
     wanted = [
         line
@@ -175,11 +154,7 @@ def same_table_for(text: bytes, content: bytes) -> bytes:
 
 
 def same_text(content: bytes) -> bytes:
-    """Return the text without what is none: a byte order mark, and carriage returns at the ends of lines.
-
-    Raises:
-        RefusedError: it is no text.
-    """
+    """Return the text without byte order mark and without carriage returns at line ends."""
     if b"\0" in content or content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise RefusedError("is no text in UTF-8")
     return b"".join(line + b"\n" for line in lines_of(content.removeprefix(b"\xef\xbb\xbf")))
@@ -189,7 +164,7 @@ def same_text(content: bytes) -> bytes:
 
 
 def read_sections(text: str) -> dict[str, list[str]]:
-    """Read a moses.ini: what is behind `#` is none of it, and a section may come again."""
+    """Read a moses.ini: `#` starts a comment, and repeated sections are merged."""
     sections: dict[str, list[str]] = {}
     name = ""
     for line in text.split("\n"):
@@ -202,7 +177,7 @@ def read_sections(text: str) -> dict[str, list[str]]:
 
 
 def inconsistencies(path: Path) -> Iterator[str]:
-    """Yield where a moses.ini does not fit the files that it names, or itself."""
+    """Yield inconsistencies within a moses.ini or with the files that it names."""
     sections = read_sections(path.read_text("utf-8", "surrogateescape"))
     weights = {line.split()[0][:-1]: line.split()[1:] for line in sections.get("weight", [])}
     counts: Counter[str] = Counter()
@@ -218,11 +193,11 @@ def inconsistencies(path: Path) -> Iterator[str]:
             yield f"ini: the weights of {label} are not finite numbers"
         named = {key: path.parent / value for key, value in arguments.items() if key in ("path", "backoff")}
         for key, file in named.items():
-            # A name may be too long for any file.
+            # Opening a name that is too long raises OSError.
             if not (os.path.exists(file) or os.path.exists(f"{file}.gz")):  # noqa: PTH110
                 yield f"ini: {label} has {key}={arguments[key]}, and there is no such file"
                 return
-        # An empty table has no columns; Moses takes it, as one that knows no phrase.
+        # An empty table has no columns; Moses loads it as a table without phrases.
         if kind == "PhraseDictionaryMemory" and (first := first_line(named["path"])):
             pair = read_pair(first)
             columns = len(pair.scores) if pair else 0
@@ -234,7 +209,7 @@ def inconsistencies(path: Path) -> Iterator[str]:
 
 
 def read_tensors(path: Path) -> dict[str, Any]:
-    """Return the arrays of 32-bit numbers in a safetensors file."""
+    """Return the 32-bit float arrays of a safetensors file."""
     content = path.read_bytes()
     end = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:end])
@@ -246,5 +221,5 @@ def read_tensors(path: Path) -> dict[str, Any]:
 
 
 def compress_like(path: Path, content: bytes) -> bytes:
-    """Return what to write at a path for it to hold some content."""
+    """Compress the content if the path ends in `.gz`."""
     return gzip.compress(content, mtime=0) if path.suffix == ".gz" else content

@@ -1,4 +1,4 @@
-"""Faults that were found once, each with the answer that is right: what the harness must never lose sight of."""
+"""Regression tests for single faults, each with its expected answer."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ Change = Callable[[Path], None]
 
 @dataclass(frozen=True)
 class Directed:
-    """What happens to an input, the command that reads it, and what comes of it."""
+    """The damage to an input, the command that reads it, and the expected result."""
 
     name: str
     path: str
     change: Change
     code: int | None = 1
-    """None: it may be refused or not, but if not, a second reader must agree."""
+    """None: an error and a success are both accepted, but on success an independent reader must agree."""
     says: str = ""
-    """What the sentence has in it."""
+    """Text that the message contains."""
 
     def damage(self, folder: Path) -> str:
-        """Damage the input; return what was done."""
+        """Damage the input; return a description of the damage."""
         self.change(folder / self.path)
         return self.change.__name__
 
 
 def judge(world: World, case: Directed) -> None:
-    """Judge a case in the world, and compare with what must come of it."""
+    """Run a case and compare the result with the expected one."""
     verdict = Oracle(world).judge(case)
     assert not verdict.faults, str(verdict)
     assert case.code in (None, verdict.finished.code), str(verdict)
@@ -56,15 +56,14 @@ def judge(world: World, case: Directed) -> None:
 
 
 def name_of(case: Directed) -> str:
-    """Name the test of a case."""
     return f"{case.name}-{Path(case.path).name}-{case.change.__name__}"
 
 
-# What is done to a file
+# Damage to a file
 
 
 def content(new: Callable[[bytes], bytes], label: str = "") -> Change:
-    """Change what a file holds, inside of its compression."""
+    """Change the decompressed content of a file."""
 
     def change(path: Path) -> None:
         path.write_bytes(readers.compress_like(path, new(readers.read(path))))
@@ -74,7 +73,7 @@ def content(new: Callable[[bytes], bytes], label: str = "") -> Change:
 
 
 def replaced(old: str, new: str, count: int = 1) -> Change:
-    """Put a text in the place of another, given as a regular expression."""
+    """Replace all matches of a regular expression."""
 
     def replace(before: bytes) -> bytes:
         after, times = re.subn(old.encode(), lambda _: new.encode("utf-8", "surrogateescape"), before, count=count)
@@ -85,7 +84,7 @@ def replaced(old: str, new: str, count: int = 1) -> Change:
 
 
 def mutated(mutate: mutations.FileMutation) -> Change:
-    """Put something that is no such file there."""
+    """Replace the file with something of another type."""
 
     def change(path: Path) -> None:
         mutate(Random(1), path)
@@ -95,19 +94,19 @@ def mutated(mutate: mutations.FileMutation) -> Change:
 
 
 def exponent_flipped(path: Path) -> None:
-    """Flip a bit of the exponent of the last weight."""
+    """Flip an exponent bit of the last weight."""
     before = bytearray(path.read_bytes())
     before[-1] ^= 0x04
     path.write_bytes(before)
 
 
 def not_finite(path: Path) -> None:
-    """Put a NaN in the place of the last weight."""
+    """Replace the last weight with NaN."""
     path.write_bytes(path.read_bytes()[:-4] + b"\0\0\xc0\x7f")
 
 
 def scores_of_cache(value: float) -> Change:
-    """Put a number in the place of all scores that a cache remembers."""
+    """Replace all scores in a cache with one number."""
 
     def change(path: Path) -> None:
         before = path.read_bytes()
@@ -121,16 +120,16 @@ def scores_of_cache(value: float) -> Change:
 
 
 def looping_link_to_write(path: Path) -> None:
-    """Put a link to itself in the place of an output."""
+    """Replace an output with a symbolic link to itself."""
     path.symlink_to(path.name)
 
 
 def utf16(name: str) -> Change:
-    """Write a text in another encoding, two bytes a character."""
+    """Encode a text in UTF-16."""
     return content(lambda before: before.decode().encode(name), name)
 
 
-# A stranger's files
+# Untrusted files
 
 NESTED_JSON, NESTED_TOML = '{"a":' * 100_000 + "1" + "}" * 100_000, "a = " + "[" * 100_000 + "]" * 100_000
 DIGITS = "9" * 400
@@ -227,7 +226,7 @@ def test_a_damaged_state_leaves_the_network_usable(world: World) -> None:
 
 # Tables
 
-# The first line is that of the full stop, which every sentence has.
+# The first line of the table is the full stop, which occurs in every sentence.
 SCORES = ("nan", "NaN", "inf", "-inf", "-0.1", "1_0", "0x1p3", "1,5", "\u0661", "1e39", "abc")
 TABLES = [
     *(
@@ -257,7 +256,7 @@ def test_tables_are_read_as_moses_reads_them(world: World, case: Directed) -> No
 
 
 def long_lines(path: Path) -> None:
-    """Make a table of 500 MB of lines of 100 kB."""
+    """Write a table of 500 MB with lines of 100 kB."""
     line = b"the ||| " + b"x" * 100_000 + b" ||| 0.1 0.1 0.1 0.1 ||| 0-0 ||| 1 1 1 ||| |||\n"
     path.write_bytes(gzip.compress(line * 100, 1) * 50)
 
@@ -303,7 +302,7 @@ def blank_lines(before: bytes) -> bytes:
 
 
 def marked_lines(before: bytes) -> bytes:
-    """Put sentence marks around each line."""
+    """Add sentence markers to each line."""
     return b"".join(b"<s> %b </s>\n" % line for line in before.splitlines())
 
 

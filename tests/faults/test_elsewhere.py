@@ -1,4 +1,4 @@
-"""Relative paths mean the same to the workers of a scheduler, whose working directory is another one."""
+"""Workers of a scheduler resolve relative paths against the client's working directory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHARING: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "rescore, tuning": ((*_RESCORE, *_LEARN, "--nbest-output", "new.nbest"), "new.nbest"),
 }
-"""Commands that share work, given relative paths only, and an output of each."""
+"""Commands that share work, with relative paths only, and one output of each."""
 
 
 @pytest.mark.parametrize("name", SHARING)

@@ -1,6 +1,6 @@
-"""Some hundred damaged inputs and some kills; any number with `FAULTS=5000 pytest -m slow tests/faults`.
+"""Random damaged inputs and kills; `FAULTS=5000 pytest -m slow tests/faults` sets their number.
 
-`python -m tests.faults SEED` shows one of them.
+`python -m tests.faults SEED` shows one case.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tests.faults.oracle import Case, Oracle, wrong_end
 from tests.faults.world import World
 
 _BLOCKS, _CASES, _KILLS = 10, 20, 2
-"""So many tests of so many cases each, which processes can share."""
+"""Number of tests and cases per test, so that pytest processes can share them."""
 FIRST = int(os.environ.get("FAULTS_FROM", "1000000"))
 COUNT = int(os.environ.get("FAULTS", "5000"))
 
 
 def judge(world: World, seeds: range) -> None:
-    """Judge cases; fail with all that have a fault."""
+    """Run cases; fail with a list of all faulty ones."""
     oracle = Oracle(world)
     verdicts = [oracle.judge(Case.of(seed)) for seed in seeds]
     assert not any(verdict.faults for verdict in verdicts), "\n\n".join(
@@ -30,7 +30,7 @@ def judge(world: World, seeds: range) -> None:
 
 
 def kill(world: World, seeds: range) -> None:
-    """Kill commands; fail with all whose traces are not as they should be."""
+    """Kill commands; fail with a list of all that leave faults."""
     finished: dict[str, tuple[object, float]] = {}
     kills = [Kill.of(seed) for seed in seeds]
     faults = {one: found for one in kills if (found := faults_after(world, one, finished))}

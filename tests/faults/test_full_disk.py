@@ -1,4 +1,7 @@
-"""A full disk: one sentence names the file and says what to do. A limit on the size of files stands for the disk."""
+"""A full disk is reported in one sentence that names the file and the fix.
+
+A limit on the size of files stands in for the full disk.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ _SENTENCE = re.compile(
     r"^phrasescore\S*( \S+)*: (\S+|a temporary file in \S+): cannot be written \(File too large\); free space or "
 )
 WRITING = [name for name, command in COMMANDS.items() if command.writes]
-# The larger the limit, the later the file that does not fit. Below these, messages do not fit either.
+# A larger limit makes a later file fail. Under smaller limits the messages do not fit either.
 LIMITS = [(name, 1500) for name in WRITING] + [("build", limit) for limit in (2500, 4000, 8192, 16384, 30000)]
 
 

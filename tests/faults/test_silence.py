@@ -1,4 +1,4 @@
-"""Inputs that are well-formed, and hardly what was meant: no command takes them without a word."""
+"""Inputs that are well-formed but probably unintended give a warning or an error in every command."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _TRANSLATING = {"translate", "decode", "decoder"}
 
 
 def loud(command: Command) -> tuple[str, ...]:
-    """Return the arguments of a command that says all it has to say."""
+    """Return the arguments without the options that suppress messages."""
     return tuple(argument for argument in command.argv if argument not in _QUIET)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Something that an input may be by mistake."""
+    """A kind of probable mistake in an input."""
 
     change: Callable[[bytes], bytes]
     says: str
-    """What standard error has, a regular expression: a warning, or the sentence of a failure."""
+    """Regular expression for standard error, which has a warning or an error message."""
 
 
 def _each(change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
@@ -60,7 +60,7 @@ def _texts() -> Iterator[tuple[str, str, str]]:
 
 
 def judge(world: World, name: str, path: str, kind: Kind, *more: str) -> None:
-    """Change an input of a command; what the command says must name the kind."""
+    """Apply a mistake to an input; the command's messages must name it."""
     world.renew()
     place = world.folder / path
     place.write_bytes(kind.change(place.read_bytes()))
@@ -83,7 +83,7 @@ ZERO = Kind(
 
 
 def test_a_word_that_moses_takes_for_a_label(world: World) -> None:
-    """`text-table` writes a text for Moses, which stops at such a word; preparing the text would escape it."""
+    """`text-table` warns of words that Moses reads as labels if the text is not escaped."""
     judge(world, "text-table", "dev.en", LABEL, "--prepared")
 
 
@@ -112,7 +112,7 @@ _OLD_SECTIONS = {
 
 
 def test_an_ini_of_the_old_format_says_the_same(world: World) -> None:
-    """An old ini needs no script of Moses."""
+    """An ini of the old format gives the same translations as a current one."""
     command = tuple(INI if argument == COLUMN_INI else argument for argument in loud(COMMANDS["decode"]))
     world.renew()
     ini, output = world.folder / INI, world.folder / "out.txt"

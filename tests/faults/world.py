@@ -1,4 +1,4 @@
-"""A small world of valid files, which the programs themselves make of a few sentences of the mini corpus."""
+"""Valid input files that the programs make from a few sentences of the mini corpus."""
 
 from __future__ import annotations
 
@@ -98,12 +98,11 @@ _MAKING = (
 
 
 class World:
-    """Runs commands in copies of the world, which all lie at the same place."""
+    """Runs commands in copies of the world, all at the same path."""
 
     def __init__(self, root: Path, forker: Forker) -> None:
-        """Make the world in an empty folder."""
         self.folder = root / "world"
-        """Where each copy lies."""
+        """The path of each copy."""
         self._pristine = root / "pristine"
         self._forker, self._environment = forker, environment({"COLUMNS": "200"})
         self.folder.mkdir()
@@ -131,13 +130,13 @@ class World:
         assert done.code == 0, (command, done.err.decode())
 
     def renew(self) -> None:
-        """Put an undamaged copy in its place."""
+        """Replace the copy with an undamaged one."""
         if self.folder.exists():
             shutil.rmtree(self.folder)
         shutil.copytree(self._pristine, self.folder)
 
     def run(self, command: tuple[str, ...], seconds: float = SECONDS, largest_file: int = LARGEST_FILE) -> Finished:
-        """Run a program with its arguments in the copy, for so long at most, with a limit on the size of its files."""
+        """Run a program in the copy, with limits on time and file size."""
         program, *arguments = command
         return self._forker.run(
             program,

@@ -1,4 +1,4 @@
-"""Systems that the tests of several commands share."""
+"""Systems that several test modules share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.moses_integration.cli.running import succeed
 
 @pytest.fixture(scope="session")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The mini corpus's system, of tokenised text."""
+    """A system built from the tokenised mini corpus."""
     folder = tmp_path_factory.mktemp("cli") / "system"
     texts = ("--source", MINI / "train.en", "--target", MINI / "train.fr", "--tokenised", "--escaped")
     succeed("build", *texts, "--alignment", MINI / "train.align", "--order", "3", "-o", folder, "-q")
@@ -21,7 +21,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def plain_texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with plain text, that is not tokenised and has capitals: train.en, train.fr, dev.en, dev.fr."""
+    """A folder with untokenised, cased text: train.en, train.fr, dev.en, dev.fr."""
     folder = tmp_path_factory.mktemp("plain")
     for name, count in (("train", 300), ("dev", 12)):
         for side in ("en", "fr"):
@@ -33,7 +33,7 @@ def plain_texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def plain_system(plain_texts: Path) -> Path:
-    """A system built of plain text, with our own alignment."""
+    """A system built from untokenised text with the built-in word aligner."""
     folder = plain_texts / "system"
     texts = ("--source", plain_texts / "train.en", "--target", plain_texts / "train.fr")
     succeed("build", *texts, "--aligner", "ibm1", "--order", "3", "-o", folder, "-q")

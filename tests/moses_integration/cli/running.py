@@ -1,4 +1,4 @@
-"""Running the commands as a user does."""
+"""Run the commands of `phrasescore-smt` in separate processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moses_integration.ini import MosesIni
 from tests.conftest import MINI
 from tests.forked import run_forked
 
-# What Moses' experiment manager takes for a crash when it stands on standard error (scripts/ems/experiment.perl).
+# Words on standard error that Moses' experiment manager takes for a crash (scripts/ems/experiment.perl).
 CRASH_WORDS = (
     b"error",
     b"killed",
@@ -35,14 +35,17 @@ CRASH_WORDS = (
 
 
 def command(*arguments: str | Path) -> list[str]:
-    """`phrasescore-smt` with warnings as exceptions; a shell that starts tests in the background ignores SIGINT."""
+    """Return a `phrasescore-smt` command line that turns warnings into errors and does not ignore SIGINT.
+
+    If a shell starts the tests in the background, child processes ignore SIGINT.
+    """
     start = "import signal, sys; from moses_integration.cli import main; "
     start += "signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(main())"
     return [sys.executable, "-W", "error", "-c", start, *map(str, arguments)]
 
 
 def environment(more: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """An environment without a Moses of MOSES_HOME, and with `more`."""
+    """Return the environment without MOSES_HOME, updated with `more`."""
     inherited = {name: value for name, value in os.environ.items() if name not in ("MOSES_HOME", "PYTHONUNBUFFERED")}
     return {**inherited, "OMP_NUM_THREADS": "1", **more}
 
@@ -50,14 +53,14 @@ def environment(more: Mapping[str, str] = MappingProxyType({})) -> dict[str, str
 def run(
     *arguments: str | Path, stdin: bytes = b"", more: Mapping[str, str] = MappingProxyType({})
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command in a process of its own; `more` goes into its environment."""
+    """Run a command in a separate process, with `more` added to its environment."""
     return run_forked("phrasescore-smt", *arguments, stdin=stdin, environment=environment(more))
 
 
 def succeed(
     *arguments: str | Path, stdin: bytes = b"", more: Mapping[str, str] = MappingProxyType({})
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command that must succeed, and say nothing that looks like a crash."""
+    """Run a command that must succeed without messages that look like a crash."""
     done = run(*arguments, stdin=stdin, more=more)
     assert done.returncode == 0, done.stderr.decode()
     assert not [word for word in CRASH_WORDS if word in done.stderr.lower()]
@@ -65,7 +68,7 @@ def succeed(
 
 
 def sentence_of(code: int, messages: bytes) -> str:
-    """What a command that failed said: one line behind its name, and behind which toolkit `auto` took."""
+    """Return the one-line message of a command that failed; the `toolkit:` line of `auto` is skipped."""
     lines = [line for line in messages.decode().splitlines() if not line.startswith("toolkit: ")]
     assert code == 1, lines
     assert len(lines) == 1, lines
@@ -74,6 +77,6 @@ def sentence_of(code: int, messages: bytes) -> str:
 
 
 def write_without_language_model(ini: Path) -> None:
-    """Write the moses.ini of the small system to another place, without its language model."""
+    """Write the moses.ini of the small system to another path, without its language model."""
     whole = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
     MosesIni([line for line in whole.lines if "LM0" not in line], str(ini), ini.parent).write(ini)

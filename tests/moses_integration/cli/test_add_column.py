@@ -25,7 +25,10 @@ def test_it_says_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_it_says_where_paths_were_taken_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As in the sample models of Moses' tutorial, where `moses` runs in the folder above."""
+    """The command reports which folder relative paths refer to.
+
+    In the sample models of Moses' tutorial, paths refer to the parent folder, where `moses` runs.
+    """
     system = tmp_path / "models/phrase-model"
     shutil.copytree(MINI, system, ignore=shutil.ignore_patterns("decode", "*.nbest*"))
     text = (MINI / "moses.ini").read_text().replace("path=", "path=models/phrase-model/")
@@ -73,6 +76,6 @@ def test_a_table_of_another_system_is_refused(tmp_path: Path, capsys: pytest.Cap
     assert not output.exists()
     assert main([*command, "-"]) == 1
     assert "-: is a pipe or device, but the ini will name it; give a file" in capsys.readouterr().err
-    # In another order, and fewer, as --only-sources-in leaves them.
+    # The column's table may have fewer pairs in another order, as --only-sources-in writes it.
     part.write_bytes(gzip.compress(b"".join([lines[900], lines[300], lines[-1]])))
     assert main([*command, str(part)]) == 0

@@ -1,4 +1,4 @@
-"""`build`: each option reaches the setting it is called after."""
+"""Each option of `build` sets the setting of the same name."""
 
 from __future__ import annotations
 

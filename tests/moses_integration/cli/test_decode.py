@@ -1,4 +1,4 @@
-"""Translating a text from the command line."""
+"""`phrasescore-smt decode`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_bar_does_not_stand_among_translations(
 
 
 def test_a_text_is_what_its_words_are(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Not its byte order mark; and another encoding is told of."""
+    """A byte order mark is not part of the text, and text in another encoding gives a warning."""
     command = ["decode", str(MINI / "moses.ini"), "--prepared", "--processes", "1", "--toolkit", "embedded", "--source"]
     (tmp_path / "plain").write_text("the letter .\n")
     (tmp_path / "marked").write_text("the letter .\r\n", "utf-8-sig")

@@ -1,4 +1,4 @@
-"""The experiment manager's hook: the score takes the place of the constant that --PhraseCount writes."""
+"""The hook for the experiment manager replaces the constant column of --PhraseCount with the score."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODEL = str(DATA / "stored-model")
 
 @pytest.fixture
 def counted(tmp_path: Path) -> Path:
-    """A table with the constant fifth column; its name without .gz."""
+    """A table with the constant fifth column; return its name without .gz."""
     lines = gzip.decompress((MINI / "phrase-table.gz").read_bytes()).splitlines(keepends=True)[:50]
     widened = []
     for line in lines:
@@ -47,7 +47,7 @@ def test_the_hook_replaces_the_constant(tmp_path: Path, counted: Path, capfd: py
         *new_scores, score = new_fields.pop(2).split(b" ")
         assert (old_fields, old_scores, constant) == (new_fields, new_scores, b"2.718")
         assert 0 < float(score) <= 1
-    # EMS takes words on standard error for a crash.
+    # EMS searches standard error for words that indicate a crash.
     assert capfd.readouterr().err == ""
 
 
@@ -103,7 +103,7 @@ def test_a_hook_that_fails_says_so_to_the_experiment_manager(
     problem: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It reads standard error, not the exit code."""
+    """A failing hook writes to standard error, because the experiment manager ignores its exit code."""
     table, model, options = counted.with_name("phrase-table.1.gz"), MODEL, []
     match problem:
         case "table":

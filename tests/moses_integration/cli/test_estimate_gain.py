@@ -1,4 +1,4 @@
-"""The estimated gain of a column from the command line."""
+"""`phrasescore-smt estimate-gain`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUICK = ["--toolkit", "embedded", "--processes", "1", "--nbest", "20", "-q"]
 
 @pytest.fixture(scope="module")
 def asked_ini(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tuned system with a column of weight 0, which is the length of the target once more."""
+    """A tuned system with a column of weight 0 that duplicates the target length."""
     folder = tmp_path_factory.mktemp("worth")
     table = folder / "table.gz"
     with gzip.open(MINI / "phrase-table.gz") as lines, gzip.open(table, "wb") as wider:
@@ -36,7 +36,7 @@ def test_it_says_what_is_asked_and_found(asked_ini: Path, tmp_path: Path, capsys
     found = json.loads(report.read_text())
     assert found["asked"] == ["TranslationModel0_4"]
     assert found["sentences"] == len((MINI / "dev.en").read_bytes().splitlines())
-    # What the word penalty says already is worth nothing.
+    # A column that duplicates the word penalty has no gain.
     assert abs(found["gain"]) < 3 * found["standard_error"] + 0.05
     said = capsys.readouterr().out
     without = f"{found['without']:.2f} without TranslationModel0, score 5 (of weight 0)"
@@ -53,7 +53,7 @@ def test_something_must_be_asked(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_what_is_not_tuned_is_not_asked(asked_ini: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The penalty of unknown words is in no list, so nothing could be said of it."""
+    """The unknown-word penalty is not estimated, because it is not tuned and n-best lists lack it."""
     for ini, code in ((MINI / "moses.tuned.ini", 1), (asked_ini, 0)):
         unasked = MosesIni.read(ini).with_absolute_paths()
         unasked.set_weights({"UnknownWordPenalty0": [0.0]})

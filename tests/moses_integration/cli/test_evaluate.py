@@ -12,7 +12,7 @@ from tests.conftest import MINI
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> list[str]:
-    """The lines of the table that the command prints, and of its signatures."""
+    """Return the lines of the printed table and signatures."""
     assert main(["evaluate", *map(str, arguments)]) == 0
     return capsys.readouterr().out.splitlines()
 
@@ -49,7 +49,7 @@ def test_several_systems_in_one_table(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_some_samples_of_few_sentences_match_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Or have no reference: the scores of such samples are numbers of another kind."""
+    """Bootstrap samples without any match or without a reference give finite scores."""
     (tmp_path / "short").write_text("a cat\n\n")
     (tmp_path / "whole").write_text("a cat\na dog\n")
     _, row, *_ = printed(capsys, tmp_path / "short", "--reference", tmp_path / "whole")
@@ -64,7 +64,7 @@ def test_tokenised_text_is_told_of_in_our_words(tmp_path: Path, capsys: pytest.C
 
 
 def test_translations_in_another_encoding_are_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Their words match nothing. A byte order mark is no word."""
+    """Translations in another encoding give a warning; a byte order mark is not a word."""
     reference = (MINI / "dev.fr").read_text()
     (tmp_path / "marked").write_text(reference, "utf-8-sig")
     (tmp_path / "latin").write_text(reference.replace("’", "'").replace("œ", "oe"), "latin-1")
@@ -77,7 +77,7 @@ def test_translations_in_another_encoding_are_told_of(tmp_path: Path, capsys: py
 
 
 def test_lines_that_do_not_belong_together_are_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Only the unrelated system gets a warning."""
+    """A system with the BLEU of unrelated text gives a warning; the other systems give none."""
     reference, reversed_ = MINI / "dev.fr", tmp_path / "reversed"
     lines = reference.read_text().splitlines()
     reversed_.write_text("".join(f"{' '.join(reversed(line.split()))}\n" for line in lines))

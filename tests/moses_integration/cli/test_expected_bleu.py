@@ -1,4 +1,4 @@
-"""A column trained on n-best lists of the training text: made, appended, tuned with."""
+"""Train a column on n-best lists of the training text, add it, and tune with it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_from_a_system_to_one_with_a_tuned_column(
     assert "has untuned weights; tune it first" in told
     assert "held-out expected BLEU" in told
     assert (work / "fold1" / "moses.ini").exists()
-    # The last line says how to go on.
+    # The last line shows the next commands.
     advice = told.splitlines()[-1]
     assert advice.startswith(f"next: phrasescore annotate {system}/phrase-table.gz -m {folder} ")
     annotate, add_column, _ = (shlex.split(command)[1:] for command in advice.removeprefix("next: ").split("; "))
@@ -60,7 +60,10 @@ def test_from_a_system_to_one_with_a_tuned_column(
 
 
 def test_a_system_built_elsewhere_needs_its_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A tuned system gives no warning; the model folder records its data."""
+    """A system that `build` did not make needs the training text as options.
+
+    A tuned system gives no warning, and the model folder records its data.
+    """
     folder = tmp_path / "model"
     assert main(["expected-bleu", str(TUNED), "-o", str(folder), *QUICK]) == 1
     assert "is not the ini of a system that `build` made; give the prepared text" in capsys.readouterr().err
@@ -109,7 +112,7 @@ def test_errors_are_a_sentence(
     options = [str(tmp_path / names[option]) if option in names else option for option in options]
     output = [] if "-o" in options else ["-o", str(tmp_path / "output")]
     command = ["expected-bleu", str(TUNED), *output, "-q", "--processes", "1", *options]
-    if sentence.startswith("phrasescore-smt"):  # Of a value argparse itself speaks.
+    if sentence.startswith("phrasescore-smt"):  # argparse itself reports an invalid value.
         with pytest.raises(SystemExit, match="2"):
             main(command)
     else:

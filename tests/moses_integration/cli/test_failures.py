@@ -1,4 +1,4 @@
-"""What goes wrong is one sentence, exit code 1, and nothing half-written."""
+"""Every failure is one sentence with exit code 1, and leaves no partial output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUICK = ("--iterations", "2", "--restarts", "1", "--nbest", "5", "--processes", 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Files of all kinds of badness."""
+    """A folder with invalid files of all kinds."""
     (tmp_path / "two").write_text("the letter .\nthe women .\n")
     (tmp_path / "three").write_text("a .\nb .\nc .\n")
     (tmp_path / "bar").write_text("a .\nb|c .\n")
@@ -313,7 +313,7 @@ def test_options_without_effect_are_refused(
             "config.json",
         ),
         ([*RESCORE, "--weights", "x", "--scorer", "X=FOLDER", "-o", "FOLDER/config.json"], "config.json"),
-        # What an ini names.
+        # Files that an ini names are inputs as well.
         ([*DECODE, "FOLDER/own.ini", "--source", "FOLDER/two", "-o", "FOLDER/cut.gz"], "cut.gz"),
         (["tune", "FOLDER/own.ini", *TUNE[2:], *DEV, "--report", "FOLDER/cut.gz"], "cut.gz"),
         (["estimate-gain", "FOLDER/own.ini", *DEV, "--report", "FOLDER/cut.gz"], "cut.gz"),
@@ -364,7 +364,7 @@ def test_a_folder_that_moses_cannot_use_is_refused_at_once(folder: Path) -> None
 
 
 def test_a_failed_step_of_moses_keeps_its_log(folder: Path) -> None:
-    """The message names it; without --work it lies in a temporary folder."""
+    """A failed step of Moses keeps its log, and the message names it; without --work it is in a temporary folder."""
     (folder / "bin").mkdir()
     (folder / "bin/moses").write_text("#!/bin/sh\necho no such luck >&2\nexit 1\n")
     (folder / "bin/moses").chmod(0o755)
@@ -398,7 +398,7 @@ def test_a_stopped_tuning_leaves_nothing(
     first = process.stderr.readline()
     assert b"dev BLEU" in first
     time.sleep(0.3)
-    # As a terminal does: to all processes of the group.
+    # A terminal sends the signal to all processes of the group.
     os.killpg(process.pid, number)
     _, messages = process.communicate(timeout=60)
     assert process.returncode == 128 + number
@@ -429,7 +429,10 @@ def test_what_earlier_seeds_found_outlasts_a_later_one(
 def test_of_equal_seeds_the_first_one_given_is_kept(
     folder: Path, monkeypatch: pytest.MonkeyPatch, small_dev: tuple[Path, Path], no_moses: None
 ) -> None:
-    """Whichever was done first, as when another run has left the second one."""
+    """With equal BLEU, the first seed given is chosen, in whatever order the tunings finish.
+
+    The second one may be left from an earlier run.
+    """
 
     def tune(*given: object) -> Iterator[Tuning]:
         yield Tuning(5, {"LM0": [0.75]}, 30.0)

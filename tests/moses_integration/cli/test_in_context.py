@@ -1,4 +1,4 @@
-"""A network that reads sentences as one more column: trained, tuned with, and translated with."""
+"""+CTX columns: train a network in context, tune with it, and translate with it."""
 
 from __future__ import annotations
 
@@ -83,18 +83,21 @@ def test_an_ini_names_the_network_and_has_a_weight_for_it(tuned: Path, network: 
 
 
 def test_an_ini_in_context_is_a_complete_system_for_no_decoder(tuned: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The table that it names lacks the column; moses2 would take it for 0, so an unknown argument has to stop it."""
+    """No decoder accepts the ini of an in-context system as it is.
+
+    Its table lacks the column. moses2 would score the column as 0, so an unknown argument must stop it.
+    """
     ini, before = MosesIni.read(tuned), MosesIni.read(Path(INI)).with_absolute_paths()
     table = ini.phrase_table()
     assert (table.width, table.arguments[IN_CONTEXT]) == (4, "1")
-    # What is ours comes last, and nothing of it is in a comment.
+    # Added sections come last, and comments carry no information.
     assert [ini.lines[row].split()[0] for row, _ in enumerate(before.lines) if before.lines[row].strip()] == [
         line.split()[0] for line in before.lines if line.strip()
     ]
     assert [line for line in ini.lines if "#" in line] == [line for line in before.lines if "#" in line]
     assert decoder(["-f", str(tuned)]) == 1
     assert "has a column that a network makes for each text" in capsys.readouterr().err
-    # Nor without the sections, as where they are removed by hand.
+    # The argument is enough to stop a decoder if the sections were removed by hand.
     for section in (NETWORKS, NETWORKS_SHA256, OPTIONS_BY):
         ini.set_values(section, [])
     ini.write(tuned.with_name("bare.ini"))
@@ -113,7 +116,7 @@ def test_moses_rejects_an_ini_in_context(moses_home: Path, tuned: Path, program:
         done = subprocess.run([binary, "-f", tuned], input=b"the dog\n", capture_output=True, check=False)
         assert done.returncode
         assert not done.stdout
-        # The argument alone is enough.
+        # The argument alone stops Moses.
         ini.set_values(section, [])
         ini.write(tuned)
     done = subprocess.run([binary, "-f", tuned], input=b"the dog\n", capture_output=True, check=False)
@@ -130,7 +133,7 @@ def test_faults_are_at_the_lines_that_the_user_knows(
     monkeypatch: pytest.MonkeyPatch,
     toolkit: str,
 ) -> None:
-    """Though the ini gets weights, sections and features."""
+    """Errors give line numbers of the user's ini, although the toolkit runs a modified copy."""
     monkeypatch.setenv("MOSES_HOME", str(fake_moses(tmp_path / "moses")))
     lines = [line for line in MosesIni.read(Path(INI)).with_absolute_paths().lines if "TranslationModel0=" not in line]
     faulty = tmp_path / "faulty.ini"
@@ -188,7 +191,7 @@ def test_the_table_of_a_text_translates_as_the_command_does(
     assert main(["decode", f"{folder}/moses.ini", "--source", f"{folder}/text", "-o", str(out), *ALONE]) == 0
     assert main(["strip-tags", str(out)]) == 0
     assert capfdbinary.readouterr().out == translations
-    # Elsewhere, if that is said.
+    # A moved network folder is found if --in-context names it.
     moved = str(shutil.copytree(network, tmp_path / "moved"))
     ini = MosesIni.read(tuned)
     ini.set_values(NETWORKS, [str(tmp_path / "nowhere")])
@@ -204,7 +207,10 @@ def test_the_table_of_a_text_translates_as_the_command_does(
 def test_a_long_text_is_translated_part_by_part(
     tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To the same translations and lists, with the numbers and the names that the user knows."""
+    """Decoding a long text in chunks does not change translations or n-best lists.
+
+    Sentence numbers and file names in messages are those of the whole text.
+    """
     decode = ["decode", str(tuned), "--source", str(small_dev[0]), *EMBEDDED]
     found = []
     for size in (1000, 5):
@@ -236,7 +242,10 @@ def test_moses_translates_part_by_part_as_we_do(
 def test_moses_tunes_as_we_do_and_by_hand(
     moses_home: Path, network: Path, small_dev: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """`tune` lets Moses' scripts seek the weights; a user may run them, too, on what `text-table` writes."""
+    """`tune` with Moses' scripts gives weights that work by hand as well.
+
+    A user may run Moses on the files that `text-table` writes.
+    """
     source, reference = map(str, small_dev)
     quick = ["--prepared", "-q", "--processes", "1", "--device", "cpu", "--precision", "fp32"]
     context = ["--in-context", str(network)]
@@ -250,7 +259,7 @@ def test_moses_tunes_as_we_do_and_by_hand(
         outputs.append(out.read_bytes())
     assert outputs[0] == outputs[1]
     assert outputs[0].count(b"\n") == 12
-    # By hand, with the weights that were found, without a word of how.
+    # By hand, with the tuned weights but without the record of their options.
     found = with_columns(MosesIni.read(tmp_path / "tuned.ini"))
     found.write(tmp_path / "found.ini")
     placed = tmp_path / "placed"
@@ -301,7 +310,7 @@ def test_the_column_is_what_the_network_says_in_the_sentence(network: Path, tmp_
 
 
 def test_tuned_weights_choose_no_other_options(network: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
-    """Neither those that `tune` found, nor those of Moses' scripts, in whose ini no comment names any."""
+    """Translation options do not depend on tuned weights, neither from `tune` nor from Moses' scripts."""
     place = ["text-table", INI, "--source", str(small_dev[0]), "--prepared", "--in-context", str(network), "-q"]
     command = [*place, "--processes", "1", "--device", "cpu", "--precision", "fp32", "--table-limit", "2"]
 
@@ -319,7 +328,7 @@ def test_tuned_weights_choose_no_other_options(network: Path, small_dev: tuple[P
 
 
 def test_several_processes_and_several_networks(network: Path, tmp_path: Path) -> None:
-    """The mean score of the networks, whoever computes it."""
+    """The score of several networks is their mean, for any number of processes."""
     text, other = tmp_path / "text", tmp_path / "other"
     text.write_bytes(b"".join((MINI / "dev.en").read_bytes().splitlines(keepends=True)[:25]))
     train(other, "--seed", "7")
@@ -339,12 +348,12 @@ def test_several_processes_and_several_networks(network: Path, tmp_path: Path) -
 
 
 class KilledError(BaseException):
-    """Stands for a kill, which no handler sees."""
+    """Simulates SIGKILL: no handler catches it."""
 
 
 @pytest.fixture
 def scoring(monkeypatch: pytest.MonkeyPatch) -> Scoring:
-    """Scores two sentences at a time."""
+    """Score chunks of two sentences."""
     monkeypatch.setattr(per_text, "_SENTENCES_AT_ONCE", 2)
     found = Scoring(EncoderDecoderScorer.score)
     monkeypatch.setattr(EncoderDecoderScorer, "score", lambda self, *given: found.score(self, *given))
@@ -352,7 +361,7 @@ def scoring(monkeypatch: pytest.MonkeyPatch) -> Scoring:
 
 
 class Scoring:
-    """Counts the blocks that are scored, and is killed when so many are."""
+    """Counts the scored chunks and raises KilledError after a number of them."""
 
     def __init__(self, inner: Callable[..., Scores]) -> None:
         self._inner = inner
@@ -387,7 +396,7 @@ def test_a_run_that_was_killed_is_resumed(
     assert place("parts") == whole
     assert scoring.blocks == 5 + 5
     assert "scores: resuming after chunk 3 of an interrupted run" in capsys.readouterr().err
-    # Of another text nothing is taken.
+    # Scores of another text are not reused.
     scoring.last = 10 + 2
     with pytest.raises(KilledError):
         place("parts")
@@ -415,7 +424,7 @@ def test_tuning_and_decoding_go_on_in_their_folders(
             main(command)
         scoring.last = -1
         assert main(command) == 0
-        # Of twelve sentences.
+        # Two sentences a chunk: six chunks for twelve sentences.
         assert scoring.blocks == 6
 
 
@@ -448,7 +457,7 @@ def test_a_column_of_phrases_alone_is_not_what_it_was_trained_for(
 def test_no_output_takes_the_place_of_a_network(
     network: Path, tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of one that is named, or that an ini names."""
+    """No output may overwrite a network, whether an option or an ini names it."""
     source, reference = map(str, small_dev)
     weights = network / "weights.safetensors"
     before, text = weights.read_bytes(), ["--source", source, *EMBEDDED]
@@ -467,7 +476,7 @@ def test_no_output_takes_the_place_of_a_network(
     with pytest.raises(UsageError, match="is an input"):
         annotate(table, str(network), weights)
     assert weights.read_bytes() == before
-    # What else lies there is one's own.
+    # Other files in the network folder may be written.
     for _ in range(2):
         assert main(["decode", str(tuned), *text, "-o", str(network / "out")]) == 0
     (network / "out").unlink()
@@ -491,7 +500,7 @@ def test_what_moses_refuses_is_refused_before_anything_is_scored(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And by the name that the user knows."""
+    """Input that Moses rejects is an error before scoring, and the message has the user's file name."""
     monkeypatch.setenv("MOSES_HOME", str(fake_moses(tmp_path / "moses")))
     monkeypatch.setattr("moses_integration.placed.columns.ScorerColumns.values", Mock(side_effect=KilledError))
     renamed = tmp_path / "renamed.ini"
@@ -539,7 +548,7 @@ def test_weights_are_for_the_network_that_they_were_sought_with(
     for folders in ([other], [network, network]):
         assert main([*decode, *map(str, folders)]) == 1
         assert capsys.readouterr().err.endswith(refusal.format(ini=tuned))
-    # The same folder, with what was trained in it since.
+    # The same folder, retrained after tuning.
     ini.set_values(NETWORKS, [str(other)])
     ini.write(tmp_path / "since.ini")
     for command in (
@@ -551,7 +560,7 @@ def test_weights_are_for_the_network_that_they_were_sought_with(
     place = ["text-table", INI, "--source", source, "--prepared", "-o", f"{tmp_path}/placed", "-q"]
     assert main([*place, "--weights", str(tuned), "--in-context", str(other)]) == 1
     assert capsys.readouterr().err.endswith(refusal.format(ini=tuned))
-    # Tuning seeks others.
+    # Tuning again accepts another network, because it finds new weights.
     tune = ["tune", f"{tmp_path}/since.ini", "--source", source, "--reference", reference, *EMBEDDED, *QUICK]
     assert main([*tune, "-o", f"{tmp_path}/again.ini"]) == 0
     again = MosesIni.read(tmp_path / "again.ini")
@@ -562,7 +571,10 @@ def test_weights_are_for_the_network_that_they_were_sought_with(
 def test_options_that_nobody_knows_any_more_are_not_guessed(
     tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tuned weights would choose others than tuning had, of which some may be the worst."""
+    """An ini without a record of its translation options is an error.
+
+    Choosing options by tuned weights would give other options than in tuning, possibly the worst ones.
+    """
     ini = MosesIni.read(tuned)
     assert ini.values(OPTIONS_BY)
     ini.set_values(OPTIONS_BY, [])
@@ -618,7 +630,7 @@ def test_a_feature_that_is_added_has_a_part_in_the_choice_of_options(tuned: Path
 
 
 def test_a_network_with_a_part_of_ones_own(small_dev: tuple[Path, Path], tmp_path: Path) -> None:
-    """Other processes load it, too."""
+    """A network with a unit from a plugin works in worker processes as well."""
     plugin, network = tmp_path / "mine.py", tmp_path / "network"
     plugin.write_text(
         "from phrasescore.nn.units import UNITS, register_unit\n"
@@ -668,7 +680,10 @@ def test_a_network_that_knows_hardly_a_word_is_doubted(
 def test_decoding_the_dev_text_gives_the_dev_bleu_of_tuning(
     network: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the options, and the weights for them, that tuning had."""
+    """Decoding the dev text gives the dev BLEU of tuning.
+
+    It uses the translation options of tuning and the weights that chose them.
+    """
     source, reference = map(str, small_dev)
     tune = ["tune", INI, "--source", source, "--reference", reference, "--in-context", str(network), *EMBEDDED, *QUICK]
     assert main([*tune, "-o", f"{tmp_path}/tuned.ini", "--report", f"{tmp_path}/report.json"]) == 0
@@ -706,7 +721,7 @@ def test_the_tables_of_a_text_are_for_no_other(
     assert f"{named}: is not the text that the tables of {ini} were made for; give the whole file `text`" in (
         capsys.readouterr().err
     )
-    # An ini that mert-moses.pl makes of it has no comments, and lies elsewhere.
+    # mert-moses.pl writes its ini to another folder and drops comments.
     tuned = tmp_path / "mert/moses.ini"
     tuned.parent.mkdir()
     MosesIni.read(Path(ini)).without_comments().write(tuned)
@@ -762,7 +777,7 @@ def test_a_folder_that_an_ini_cannot_name_is_refused_before_work(
 
 
 def test_rescoring_gives_the_network_the_sentence(network: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
-    """As the per-text table does: the sum over the phrases of a derivation."""
+    """Rescoring conditions on the sentence as the per-text table does: it sums over the phrases of a derivation."""
     source, reference = map(str, small_dev)
     nbest, added, weights = (str(tmp_path / name) for name in ("nbest", "added", "weights.json"))
     assert main(["decode", INI, "--source", source, *ALONE, "--nbest", nbest, "5", "-o", str(tmp_path / "out")]) == 0

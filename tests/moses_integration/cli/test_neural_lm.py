@@ -1,4 +1,4 @@
-"""A neural language model in the search and by rescoring, command by command."""
+"""Neural language models in the search and in rescoring."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAST = ("--processes", "1", "--toolkit", "embedded", "-q")
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of random weights that could have been trained to be self-normalised."""
+    """A model with random weights, marked as self-normalised."""
     folder = tmp_path_factory.mktemp("cslm")
     torch.manual_seed(1)
     vocabulary = Vocabulary.most_frequent(count_words(MINI / "train.fr"), 40)
@@ -66,7 +66,7 @@ def test_the_column_of_the_search_is_that_of_rescoring(
     assert rescored == pytest.approx(in_search, abs=1e-3)
     assert len(set(in_search)) > 20
 
-    # The n-gram model of the weights is the ini's, and no other one will do.
+    # The weights record the n-gram model of the ini, and no other model is accepted.
     assert json.loads(weights.read_text())["backoff"]["path"] == str((MINI / "lm.fr.arpa").resolve())
     succeed("rescore", *common, "--weights", weights, "-o", out)
     assert len(out.read_bytes().splitlines()) == 12

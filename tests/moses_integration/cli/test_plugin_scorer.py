@@ -1,4 +1,4 @@
-"""A scorer of a plugin that conditions on the sentence, as a column of per-text phrase tables."""
+"""A plugin scorer that conditions on the sentence, as a column of per-text phrase tables."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def load(folders, device, precision):
 
 
 def write_scorer(folder: Path, *, in_context: bool) -> list[str]:
-    """Write plugin and model folder; return the options that name them."""
+    """Write the plugin and a model folder; return their options."""
     (folder / "plugin.py").write_text(PLUGIN.replace("IN_CONTEXT", str(in_context)))
     (folder / "model").mkdir()
     (folder / "model/config.json").write_text('{"kind": "remainder"}')

@@ -1,4 +1,4 @@
-"""`phrasescore-smt rescore`: tune on one list, apply to another."""
+"""`phrasescore-smt rescore`: tune on one n-best list, apply to another."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.moses_integration.corpus_bleu import corpus_bleu
 
 NETWORK = DATA / "stored-model"
 SENTENCES = 30
-# DATA stands for the folder of the fixture `data`.
+# DATA is replaced with the folder of the fixture `data`.
 DEV = ("--nbest", "DATA/nbest", "--source", "DATA/dev.en", "--prepared")
 TUNE = (*DEV, "--reference", "DATA/dev.fr", "--ini", MINI / "moses.ini")
 QUICK = ("--seeds", "1", "2", "--restarts", "1", "--processes", "1", "--precision", "fp32")
@@ -48,13 +48,13 @@ class Rescore(Protocol):
 
 @pytest.fixture(scope="module")
 def rescore(data: Path) -> Rescore:
-    """The command, which returns its exit code."""
+    """Run the command; return its exit code."""
     return lambda *arguments: main(["rescore", *last_of_each(str(one).replace("DATA", str(data)) for one in arguments)])
 
 
 @pytest.fixture(scope="module")
 def tuned(data: Path, rescore: Rescore) -> Path:
-    """Weights of two scorers of one network, tuned on the list."""
+    """Weights of two scorers of one network, tuned on the n-best list."""
     path = data / "weights.json"
     scorers = ("--scorer", f"RNN={NETWORK}", "--scorer", f"WP=unknown-target:{NETWORK}")
     assert rescore(*TUNE, *QUICK, *scorers, "-o", path, "-q") == 0
@@ -145,7 +145,7 @@ def test_numbers_of_another_list(rescore: Rescore, data: Path, tmp_path: Path) -
 
 
 def test_names_of_places_count_as_their_words(rescore: Rescore, data: Path, tuned: Path, tmp_path: Path) -> None:
-    """Those that `text-table` puts into the source, and a decoder copies."""
+    """Position tags, which `text-table` adds and a decoder copies, do not change how words count."""
     source, nbest = tmp_path / "dev.en", tmp_path / "nbest"
     named = [
         b" ".join(name_of(word, number, place) for place, word in enumerate(line.split(b" ")))
@@ -190,7 +190,7 @@ def test_prepared_text_needs_no_ini(rescore: Rescore, tuned: Path, tmp_path: Pat
 def test_another_network_is_refused(
     rescore: Rescore, tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A folder that was moved is fine, other weights are not."""
+    """Other weights than those of tuning are an error; a moved folder is not."""
     report = json.loads(tuned.read_text())
     for one in report["scorers"]:
         one["path"] = str(tmp_path / "gone")
@@ -229,7 +229,7 @@ def test_another_network_is_refused(
             "nbest: has a sentence 2 (from 0) where the source has 2 lines",
         ),
         (
-            # Before the scorers are loaded.
+            # The ini is checked before the scorers are loaded.
             [*TUNE, "--ini", "FOLDER/none.ini", "--scorer", "RNN=FOLDER"],
             "/none.ini: does not belong to ",
         ),
@@ -278,7 +278,7 @@ def test_faults_are_one_sentence(
 def test_a_feature_without_a_line_of_weights_weighs_1(
     rescore: Rescore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As both decoders take it."""
+    """A feature without weights in the ini has the weight 1, as in both decoders."""
     told = []
     for weight in (["LM0= 1\n"], []):
         ini = MosesIni.read(MINI / "moses.ini")
@@ -318,12 +318,12 @@ MARIAN = """\
 1 ||| les femmes . ||| F0=-1 ||| -0.25
 1 ||| des femmes jouent là . ||| F0=-3.5 ||| -0.58
 """
-"""A list as Marian writes it with --n-best; several models give `F0= -1.5 F1= -2`."""
+"""An n-best list as Marian writes it; several models give `F0= -1.5 F1= -2`."""
 
 
 @pytest.fixture
 def marian(tmp_path: Path) -> list[object]:
-    """Arguments for a list of Marian, whose translations of first rank are too short."""
+    """Arguments for a Marian n-best list whose first translations are too short."""
     (tmp_path / "nbest").write_text(MARIAN)
     (tmp_path / "source").write_text("the letter has arrived .\nwomen play there .\n")
     (tmp_path / "reference").write_text("la lettre est arrivée .\ndes femmes jouent là .\n")
@@ -354,7 +354,7 @@ def test_a_list_of_marian(
 
 
 def test_weights_of_a_list_of_marian(rescore: Rescore, marian: list[object], tmp_path: Path) -> None:
-    """An ini of weights alone."""
+    """Weights for a Marian n-best list come from an ini that has only weights."""
     before = []
     for number in (1, -1):
         (tmp_path / "ini").write_text(f"[weight]\nF0= {number}\n")
@@ -385,7 +385,7 @@ def test_what_a_list_without_an_ini_needs(
 def test_sparse_features_are_named(
     rescore: Rescore, data: Path, tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Moses lists those of a translation that are not 0."""
+    """Sparse features are an error that names them; Moses lists only the nonzero ones of a translation."""
     lines = (data / "nbest").read_text().splitlines()
     lines[5] = lines[5].replace(" Distortion0=", " TM_le~chat= 1 Distortion0=")
     nbest = tmp_path / "nbest"

@@ -1,4 +1,4 @@
-"""The workers of a Dask scheduler build, tune and decode as the processes of this machine do."""
+"""Workers of a Dask scheduler build, tune and decode with the same results as local processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The per-text phrase table from the command line."""
+"""`phrasescore-smt text-table`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_text_is_placed_and_translated(
         "reordering-table.gz",
         ".phrasescore-work",
     }
-    # Again, into the same folder.
+    # Rerun into the same folder.
     assert main([*place, "-q"]) == 0
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == made
     for name, ini, text in (("plain", tuned, source), ("placed", f"{folder}/moses.ini", f"{folder}/text")):

@@ -1,4 +1,4 @@
-"""What `phrasescore-smt tune` says at its end."""
+"""`phrasescore-smt tune`: its report and resumption."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def test_a_reference_of_other_sentences_is_told_of(bleu: float, said: str, capsy
 def test_nothing_is_taken_of_a_tuning_with_another_table_whose_name_has_no_ending(
     small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], no_moses: None
 ) -> None:
-    """Moses finds `PATH.gz` where a line names PATH."""
+    """A tuning does not resume after a table changes that the ini names without `.gz`.
+
+    For the name PATH, Moses reads `PATH.gz`.
+    """
     table, given = tmp_path / "reordering.gz", MINI / "reordering-table.wbe-msd-bidirectional-fe.gz"
     table.write_bytes(given.read_bytes())
     ini = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
@@ -77,7 +80,7 @@ def test_nothing_is_taken_of_a_tuning_with_another_table_whose_name_has_no_endin
         assert (resumed in capsys.readouterr().err) == (len(hashes) == 1 and not is_other)
         hashes.add(json.loads((tmp_path / "report").read_text())["models"]["LexicalReordering0"]["path"]["sha256"])
     assert len(hashes - {None}) == 2
-    # What files hold decides, not how they are named.
+    # The fingerprint depends on the content of files, not on their names.
     shutil.copy(tmp_path / "moses.ini", tmp_path / "same.ini")
     for name, code, said in (("same.ini", 0, resumed), ("other.ini", 1, "tuned: an earlier run had ini.sha256 ")):
         if name == "other.ini":
@@ -90,7 +93,10 @@ def test_nothing_is_taken_of_a_tuning_with_another_table_whose_name_has_no_endin
 def test_binary_tables_are_another_tuning(
     small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their scores are rounded. The embedded toolkit stands in for Moses, and reads text tables all the same."""
+    """Tuning with binary tables does not resume a tuning with text tables, because their scores are rounded.
+
+    The embedded toolkit stands in for Moses and reads text tables.
+    """
     monkeypatch.setattr("moses_integration.cli.tune.toolkit_of", lambda *_: choose_toolkit("embedded", 1))
     texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1]), "--prepared"]
     quick = ["--iterations", "2", "--nbest", "5", "--restarts", "1", "-o", f"{tmp_path}/tuned.ini"]

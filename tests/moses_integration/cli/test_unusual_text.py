@@ -1,4 +1,4 @@
-"""Every command that reads a text warns where it is hardly what was meant."""
+"""Every command that reads text warns if the text is probably unintended."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TUNE = ("phrasescore-smt", "tune", INI, *DEV, "-o", "out", "--iterations", "2", 
 
 @pytest.fixture
 def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with 60 sentence pairs of the mini corpus to train on and 12 to measure on."""
+    """Change to a folder with 60 training pairs and 12 test pairs of the mini corpus."""
     for name, count in (("train.en", 60), ("train.fr", 60), ("train.align", 60), ("dev.en", 12), ("dev.fr", 12)):
         lines = (MINI / name).read_bytes().splitlines(keepends=True)
         (tmp_path / name).write_bytes(b"".join(lines[:count]))
@@ -41,7 +41,7 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def warnings_of(command: tuple[str, ...], capsys: pytest.CaptureFixture[str], code: int = 0) -> str:
-    """Run a command; return what it writes to standard error."""
+    """Run a command; return its standard error."""
     capsys.readouterr()
     found = PROGRAMS[command[0]]([*command[1:]])
     said = capsys.readouterr().err
@@ -50,7 +50,7 @@ def warnings_of(command: tuple[str, ...], capsys: pytest.CaptureFixture[str], co
 
 
 def blank_lines(path: Path, *numbers: int) -> None:
-    """Empty some lines of a text, counted from 1; spaces are left in them."""
+    """Replace lines, counted from 1, with spaces."""
     lines = path.read_text().splitlines()
     for number in numbers:
         lines[number - 1] = " "
@@ -93,7 +93,7 @@ def test_lines_that_are_empty_on_one_side_only(
     said = f"{text}.en and {text}.fr: 2 lines are empty on one side only, the first is line 3; check that"
     blank_lines(texts / f"{text}.fr", 3, 5, 7)
     blank_lines(texts / f"{text}.en", 7)
-    # `estimate-gain` has too few sentences then.
+    # `estimate-gain` also reports too few sentences.
     assert warnings_of(command, capsys, code=int(name == "estimate-gain")).count(said) == 1
 
 
@@ -103,7 +103,7 @@ def test_whole_pairs_are_no_fault(texts: Path, capsys: pytest.CaptureFixture[str
     assert "empty on one side" not in warnings_of(TUNE, capsys)
 
 
-# Sentence marks and fields as words
+# Sentence markers and field separators as words
 
 TRANSLATOR = (
     *("train", "--source", "train.en", "--target", "train.fr", "-o", "model", "--preset", "plain", *SMALL),
@@ -231,7 +231,7 @@ def test_text_of_which_no_word_can_be_aligned(
 
 
 def test_a_table_that_is_there_with_another_ending(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An experiment of Moses' EMS names tables without `.gz`."""
+    """A missing table gives the name of the existing `.gz` file, because Moses' EMS omits the suffix."""
     ini = MosesIni.read(Path(INI)).with_absolute_paths()
     ini.set_argument("TranslationModel0", "path", str(MINI / "phrase-table"))
     ini.write(texts / "ems.ini")

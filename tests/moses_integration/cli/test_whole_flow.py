@@ -1,4 +1,4 @@
-"""From parallel text to BLEU, command by command."""
+"""The complete workflow from parallel text to BLEU."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ QUICK = ("--iterations", "2", "--restarts", "2", "--nbest", "20", "--processes",
 
 
 def bleu_of(done: subprocess.CompletedProcess[bytes]) -> float:
-    """The BLEU of the first system that `evaluate` has printed."""
+    """Return the BLEU of the first system in the output of `evaluate`."""
     return float(done.stdout.splitlines()[1].split()[1])
 
 
@@ -89,7 +89,10 @@ def test_plain_text_in_and_plain_text_out(plain_texts: Path, plain_system: Path,
 def test_the_way_of_the_readme_with_the_best_column(
     plain_texts: Path, plain_system: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a folder of one's own, with relative names and plain text; less is trained and tuned."""
+    """The README's commands work, in a new folder with relative paths and plain text.
+
+    The test trains and tunes less than the README does.
+    """
     folder = tmp_path / "mine"
     shutil.copytree(plain_system.parent, folder)
     for side in ("en", "fr"):
@@ -114,7 +117,7 @@ def test_the_way_of_the_readme_with_the_best_column(
     assert len(commands) == 4
     monkeypatch.chdir(folder)
     for line in commands:
-        # As a shell would read and write the files.
+        # `--source` and `-o` replace the shell's redirections.
         program, command, *words = shlex.split(line.replace(" < ", " --source ").replace(" > ", " -o "))
         run_it = phrasescore if program == "phrasescore" else main
         assert run_it([command, *words, *less.get(command, [])]) == 0
@@ -154,7 +157,7 @@ def test_odd_input_gives_a_line_for_each_line(plain_system: Path) -> None:
 
 
 def test_compressed_text(system: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
-    """Input is told by content, output by its suffix."""
+    """Compressed input is detected by its content, compressed output by its suffix."""
     source, out = small_dev[0], tmp_path / "out.gz"
     (tmp_path / "source").write_bytes(gzip.compress(source.read_bytes()))
     succeed("decode", system / "moses.ini", "--prepared", "--source", tmp_path / "source", "-o", out, "-q")
