@@ -1,1 +1,1 @@
-"""Learning an encoder-decoder from phrase pairs or sentences: loop, optimisers, schedule, checkpoints, metrics."""
+"""Train an encoder-decoder on phrase pairs or sentences: loop, optimisers, schedule, checkpoints, metrics."""

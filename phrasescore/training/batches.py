@@ -1,4 +1,4 @@
-"""Which pairs a run learns from, and in which order: those held out, and the batches of the others."""
+"""Split the data into training and held-out pairs, and batch the training pairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POOL_BATCHES = 64
 def split_held_out(
     lines: NDArray[np.int64], config: DataConfig, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the lines to train on and the lines held out, drawn at random by the seed."""
+    """Return the training lines and the randomly drawn held-out lines."""
     held_out = config.held_out_of(len(lines))
     shuffled = np.random.default_rng([seed, 0]).permutation(lines)
     return np.sort(shuffled[held_out:]), np.sort(shuffled[:held_out])
@@ -29,15 +29,15 @@ def split_held_out(
 def hold_out_sentences(
     hashes: NDArray[np.uint64], number: int, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the lines of a text to train on, and those held out. No line is to train on that equals one held out.
+    """Return the training lines and the held-out lines. Duplicates of held-out lines are excluded from training.
 
-    Lines are held out at random by the seed, those first that the text has once: one that comes again and again is to
-    be learnt.
+    Held-out lines are drawn at random. Lines that occur once are drawn first, because frequent lines are needed for
+    training.
 
     Args:
-        hashes: of the lines, equal for equal ones.
-        number: how many to hold out.
-        seed: of the draw.
+        hashes: hash of each line; duplicates have the same hash.
+        number: number of lines to hold out.
+        seed: random seed.
     """
     _, which, times = np.unique(hashes, return_inverse=True, return_counts=True)
     shuffled = np.random.default_rng([seed, 0]).permutation(len(hashes))
@@ -47,14 +47,14 @@ def hold_out_sentences(
 
 
 def are_short(pairs: PhrasePairs, lines: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return of which lines neither side has more than four words."""
+    """Return whether both sides of each line have at most four words."""
     sides = pairs.source.offsets, pairs.target.offsets
     source_is, target_is = (offsets[lines + 1] - offsets[lines] <= SHORT for offsets in sides)
     return source_is & target_is
 
 
 def some_of_pass(lines: NDArray[np.int64], share: float, seed: int, number: int) -> NDArray[np.int64]:
-    """Return a share of some lines, rounded up and drawn anew for each number of a pass."""
+    """Return a random sample of the lines, different in each epoch; its size is rounded up."""
     random = np.random.default_rng([seed, 3, number])
     return random.permutation(lines)[: math.ceil(share * len(lines))]
 
@@ -62,13 +62,12 @@ def some_of_pass(lines: NDArray[np.int64], share: float, seed: int, number: int)
 def batches_of_pass(
     pairs: PhrasePairs, lines: NDArray[np.int64], batch_size: int, seed: int, number: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield the lines of each batch of one pass over the training data, longest target first.
+    """Yield the lines of each batch of one epoch, longest target first.
 
-    The whole table is shuffled and cut into as few batches as hold it, whose sizes differ by one at most: each
-    batch moves the weights as far, a small one by what few pairs say. The pairs of every 64 batches are then sorted
-    by both lengths and cut at the same places, and those batches come in random order. So batches are alike in
-    length inside, as steps over many rows want, and random otherwise. The same seed and number of the pass give the
-    same batches.
+    The lines are shuffled and cut into the smallest number of batches, whose sizes differ by at most one: every batch
+    changes the weights equally, so a small batch would give its pairs too much influence. Within each group of 64
+    batches, the pairs are then sorted by both lengths and cut again, and the batches are shuffled. The pairs of a batch
+    thus have similar lengths, which reduces padding. The batches depend only on the seed and the epoch.
     """
     random = np.random.default_rng([seed, 1, number])
     order = random.permutation(lines)
@@ -84,7 +83,7 @@ def batches_of_pass(
 
 
 def batches_in_order(pairs: PhrasePairs, batch_size: int) -> Iterator[NDArray[np.int64]]:
-    """Yield all lines in batches of similar lengths, longest target first."""
+    """Yield all lines in batches of pairs of similar lengths, longest target first."""
     by_length = _by_length(pairs, np.arange(len(pairs)))
     for start in range(0, len(by_length), batch_size):
         yield by_length[start : start + batch_size]

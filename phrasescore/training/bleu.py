@@ -1,4 +1,4 @@
-"""BLEU of greedy translations, to follow a training by."""
+"""Compute BLEU of greedy translations to monitor training."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _BATCH = 128
 
 
 def load_corpus_bleu() -> Callable[..., BLEUScore]:
-    """Return sacreBLEU's function.
+    """Return `corpus_bleu` of sacreBLEU.
 
     Raises:
-        UserError: it is not installed.
+        UserError: sacreBLEU is not installed.
     """
     try:
         from sacrebleu import corpus_bleu
@@ -38,7 +38,7 @@ def load_corpus_bleu() -> Callable[..., BLEUScore]:
 
 @dataclass(frozen=True)
 class BleuSample:
-    """Sentences with their translations, tokenised."""
+    """Tokenised sentences with reference translations."""
 
     sources: Phrases
     references: list[bytes]
@@ -47,7 +47,7 @@ class BleuSample:
     """That of the network's output."""
 
     def score(self, network: EncoderDecoder, device: Device) -> float:
-        """Return BLEU, 0 to 100, of greedy translations, words as blanks separate them.
+        """Return BLEU (0 to 100) of greedy translations; words are separated by spaces.
 
         Raises:
             UserError: sacreBLEU is not installed.
@@ -62,5 +62,5 @@ class BleuSample:
         words = self.vocabulary.words
         translations = [b" ".join(words[word] for word in one.words).decode("utf-8") for one in found]
         references = [line.decode("utf-8") for line in self.references]
-        # Without `force` it warns of text that looks tokenised, which this is.
+        # Without `force`, sacreBLEU warns about tokenised text.
         return float(corpus_bleu(translations, [references], tokenize="none", force=True).score)

@@ -1,4 +1,4 @@
-"""How long a training is: what ends it, how far it is, how its learning rate goes up and down over that."""
+"""The training budget: stopping criteria, progress, and the learning-rate schedule."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _WARMUP, _WARMUP_SHARE = 200, 10
 
 @dataclass(frozen=True)
 class Budget:
-    """The budget of a training whose passes have so many batches."""
+    """Stopping criteria and learning-rate schedule for a given number of batches per epoch."""
 
     config: TrainingConfig
     batches_per_pass: int
 
     def check(self, *, is_measured: bool) -> None:
-        """Check that something ends the training, and that the schedule does what it says.
+        """Check that training ends, and that the schedule has an effect.
 
         Args:
-            is_measured: whether there is other data, whose loss can tell when to stop.
+            is_measured: whether there are held-out or validation data, whose loss can stop training early.
 
         Raises:
-            UsageError: it does not.
+            UsageError: training would never end, or the schedule would have no effect.
         """
         config, updates = self.config, self.updates
         if all(getattr(config, name) is None for name in BUDGET):
@@ -52,20 +52,20 @@ class Budget:
 
     @property
     def updates(self) -> int | None:
-        """How many updates the whole training has, None if they are not counted."""
+        """Total number of updates, None if the budget does not limit them."""
         passes = None if self.config.epochs is None else self.config.epochs * self.batches_per_pass
         return min((end for end in (self.config.max_updates, passes) if end is not None), default=None)
 
     def updates_left(self, progress: Progress) -> int | None:
-        """Return how many updates are left, None if they are not counted."""
+        """Return the number of remaining updates, None if the budget does not limit them."""
         return None if self.updates is None else max(0, self.updates - progress.update)
 
     def passes(self, progress: Progress) -> float:
-        """Return how many passes are done."""
+        """Return the number of epochs so far, as a fraction."""
         return progress.epoch + progress.batch / self.batches_per_pass
 
     def spent(self, progress: Progress) -> float:
-        """Return the share that is spent, 0 to 1."""
+        """Return the fraction of the budget that is spent, 0 to 1."""
         config, shares = self.config, [0.0]
         if config.epochs is not None:
             shares.append(self.passes(progress) / config.epochs)
@@ -76,20 +76,20 @@ class Budget:
         return min(1.0, max(shares))
 
     def learning_rate(self, progress: Progress) -> float:
-        """Return the learning rate of the next update: it rises over the warm-up, and falls over the budget."""
+        """Return the learning rate of the next update: warm-up, then decay over the budget."""
         warmup = min(1.0, (progress.update + 1) / self.warmup) if self.warmup else 1.0
         return self.config.learning_rate * warmup * self._fall(1.0 - self.spent(progress))
 
     @property
     def warmup(self) -> int:
-        """Over how many updates the learning rate rises."""
+        """Number of warm-up updates."""
         if self.config.warmup_updates is not None:
             return self.config.warmup_updates
-        # A short training is not to be over before it has warmed up.
+        # Shorten the warm-up of a short training run.
         return _WARMUP if self.updates is None else min(_WARMUP, self.updates // _WARMUP_SHARE)
 
     def _fall(self, left: float) -> float:
-        """Return the learning rate as a share of the highest, where that share of the budget is left."""
+        """Return the factor of the peak learning rate when the fraction `left` of the budget remains."""
         config = self.config
         if config.schedule == "constant":
             return 1.0
@@ -98,13 +98,13 @@ class Budget:
         return config.final_rate + (1 - config.final_rate) * 0.5 * (1 - math.cos(math.pi * left))
 
     def is_due(self, progress: Progress) -> bool:
-        """Whether it is time to evaluate."""
+        """Return whether an evaluation is due."""
         if self.config.evaluate_every:
             return progress.update % self.config.evaluate_every == 0
         return progress.batch == self.batches_per_pass
 
     def reason_to_end(self, progress: Progress) -> str | None:
-        """Return why the training is at its end, None while it is not."""
+        """Return why training ends now, None if it continues."""
         if self.config.patience and progress.evaluations_without_gain >= self.config.patience:
             return "the measured loss no longer falls"
         return "the budget is spent" if self.spent(progress) >= 1.0 else None

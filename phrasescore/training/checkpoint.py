@@ -1,6 +1,6 @@
-"""The state of a training run as one file, so that it can never be half of two states.
+"""Save and load the state of a training run as one file, so that it can never be a mixture of two states.
 
-It carries a digest of itself (see `tensor_file`), and one of the records of the evaluations so far.
+The file has a digest of its content (see `tensor_file`) and a digest of the evaluation records so far.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ CHECKPOINT = "checkpoint.safetensors"
 _NETWORK, _OPTIMISER = "network.", "optimiser."
 _OF_GROUPS: dict[str, tuple[type, ...]] = {"number": (int, float), "tensor": (Tensor,)}
 _MOST_OF_OPTIMISER = 100
-"""How many times as many numbers as a network has its optimiser may keep: Adam two, others what they like."""
+"""Limit of the size of the optimiser state, relative to the number of weights. Adam keeps two numbers a weight."""
 
 
 @dataclass
 class Progress:
-    """Where a run stands."""
+    """Progress of a run."""
 
     update: int = 0
     epoch: int = 0
@@ -49,38 +49,38 @@ class Progress:
 
     @property
     def training_loss(self) -> float:
-        """The mean over the terms since the last evaluation, not a number if there were none."""
+        """Mean loss per term since the last evaluation; NaN without terms."""
         return self.loss_sum / self.loss_terms if self.loss_terms else math.nan
 
 
 @dataclass(frozen=True)
 class Records:
-    """Which records of evaluations belong to a state: the first bytes of their file."""
+    """Size and digest of the evaluation records that belong to a state: the first bytes of their file."""
 
     length: int
     sha256: str
 
     @classmethod
     def of(cls, content: bytes) -> Records:
-        """Describe all that a file holds."""
+        """Return the description of the whole content of a file."""
         return cls(len(content), hashlib.sha256(content).hexdigest())
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything a run needs to go on as if it had never stopped; the tensors are still in their file."""
+    """The complete state of a run. Its tensors are read from the file on demand."""
 
     progress: Progress
     run: dict[str, Any]
-    """What the run was started with; see `Trainer`."""
+    """Fingerprint of the run; see `Trainer`."""
     records: Records
     _file: TensorFile = field(repr=False)
 
     def restore(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
-        """Put the state back.
+        """Load the state into the network and the optimiser.
 
         Raises:
-            DamagedError: it is that of another network, or no state of the optimiser.
+            DamagedError: the tensors do not match the network or the optimiser.
         """
         now = {_NETWORK + name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
         numbers = {name: math.prod(shape) for name, shape in self._file.shapes.items()}
@@ -102,9 +102,10 @@ def _with_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor
 
 
 def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the state of an optimiser by names: `3.exp_avg` of the fourth weight, `number.0.k` of the first group.
+    """Return the state of an optimiser by name, such as `3.exp_avg` for the fourth weight.
 
-    Of a group that are its numbers and tensors (`tensor.0.sum`): some optimisers count their steps there.
+    Numbers and tensors of parameter groups are included (`number.0.k`, `tensor.0.sum`), because some optimisers count
+    their steps there.
     """
     state = optimiser.state_dict()
     found = {f"{index}.{key}": value for index, values in state["state"].items() for key, value in values.items()}
@@ -115,10 +116,10 @@ def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def load_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Put the state of an optimiser back; see `optimiser_tensors`.
+    """Load the state of an optimiser; see `optimiser_tensors`.
 
     Raises:
-        ValueError, KeyError, IndexError, RuntimeError: it is not that of this one.
+        ValueError, KeyError, IndexError, RuntimeError: the state does not match the optimiser.
     """
     state: dict[int, dict[str, Tensor]] = {}
     groups = optimiser.state_dict()["param_groups"]
@@ -133,7 +134,7 @@ def load_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tenso
 
 
 def _as_tensor(value: float | Tensor) -> Tensor:
-    """Return a number as a tensor that holds all of its digits."""
+    """Return a number as a tensor without loss of precision."""
     return torch.tensor(value, dtype=torch.float64) if isinstance(value, float) else torch.as_tensor(value)
 
 
@@ -145,7 +146,7 @@ def write_checkpoint(
     run: dict[str, Any],
     records: Records,
 ) -> None:
-    """Write the state of a running training, whole or not at all; see `Checkpoint`."""
+    """Write the state of a run atomically; see `Checkpoint`."""
     tensors = {_NETWORK + name: tensor for name, tensor in network.state_dict().items()}
     tensors |= {_OPTIMISER + name: tensor for name, tensor in optimiser_tensors(optimiser).items()}
     write_tensors(path, tensors, {"progress": asdict(progress), "run": run, "records": asdict(records)})
@@ -153,10 +154,10 @@ def write_checkpoint(
 
 @contextmanager
 def open_checkpoint(path: Path) -> Iterator[Checkpoint]:
-    """Open the state of a training.
+    """Open a checkpoint.
 
     Raises:
-        UserError: it is damaged, which may turn out only while it is restored.
+        UserError: the file is damaged. The error may be raised as late as in `restore`.
     """
     try:
         with open_tensors(path) as file:
@@ -168,10 +169,10 @@ def open_checkpoint(path: Path) -> Iterator[Checkpoint]:
 
 
 def _read(file: TensorFile) -> Checkpoint:
-    """Return what a file says of a run.
+    """Parse the metadata of a checkpoint.
 
     Raises:
-        DamagedError: it does not say it.
+        DamagedError: the metadata are missing or invalid.
     """
     try:
         facts = file.facts
@@ -185,7 +186,7 @@ def _read(file: TensorFile) -> Checkpoint:
 
 
 def _is_right(value: object, default: object) -> bool:
-    """Whether a value of `Progress` is of the kind of its default: a count, a number, or a number or nothing."""
+    """Return whether a value of `Progress` has the type of its default."""
     if isinstance(default, int):
         return isinstance(value, int) and 0 <= value <= sys.maxsize
     return (value is None and default is None) or (isinstance(value, float) and math.isfinite(value))

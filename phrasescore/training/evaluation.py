@@ -1,4 +1,4 @@
-"""The loss of a network on pairs it does not learn from.
+"""Measure the loss of a network on held-out or validation pairs.
 
 Legend: P pairs, I predicted symbols of a batch (words and end symbols).
 """
@@ -33,7 +33,7 @@ class PairLoss:
 
     @property
     def per_example(self) -> float:
-        """What is to fall."""
+        """Loss that selects the weights, in nats per example."""
         return self.per_pair
 
     def __str__(self) -> str:
@@ -42,20 +42,20 @@ class PairLoss:
 
 @dataclass(frozen=True)
 class SentenceLoss:
-    """Negative log-likelihood in nats, of words and end symbols, in two ways."""
+    """Negative log-likelihood in nats of words and end symbols, teacher-forced and free-running."""
 
     teacher_forced_per_word: float
-    """-ln p(y_t | y_<t, x) with the words before of the reference: what perplexity means."""
+    """-ln p(y_t | y_<t, x), where y_<t are reference words: the usual definition for perplexity."""
     teacher_forced_perplexity: float
     free_running_per_word: float
-    """With the words before that the network says itself, whatever they are: the figure of some tutorials."""
+    """The same with the network's own predictions as y_<t, as some tutorials measure it."""
     free_running_perplexity: float
     bleu: float | None = None
     """BLEU of greedy translations, if asked for."""
 
     @property
     def per_example(self) -> float:
-        """What is to fall."""
+        """Loss that selects the weights, in nats per example."""
         return self.teacher_forced_per_word
 
     def __str__(self) -> str:
@@ -67,11 +67,11 @@ class SentenceLoss:
 
 
 class FreeRunningLoss(SentenceLoss):
-    """The same where the second is the one that counts: for a network that is trained to go on from its own words."""
+    """Selects weights by the free-running loss, for a network that is trained on its own predictions."""
 
     @property
     def per_example(self) -> float:
-        """What is to fall."""
+        """Loss that selects the weights, in nats per example."""
         return self.free_running_per_word
 
 
@@ -82,7 +82,7 @@ _SENTENCE_LOSSES: dict[MeasuredLoss, type[SentenceLoss]] = {
 
 
 class BatchTotal(NamedTuple):
-    """What was measured on a batch."""
+    """Sums over a batch."""
 
     loss: float
     """Nats, the sum over all predicted symbols."""
@@ -92,7 +92,7 @@ class BatchTotal(NamedTuple):
 
 
 def pair_loss(network: EncoderDecoder, batches: Iterable[PairBatch], device: Device) -> PairLoss:
-    """Return the mean loss over the pairs of some batches, each counted once."""
+    """Return the mean loss over all pairs, unweighted."""
     total = _total(network, batches, device)
     return PairLoss(total.loss / total.pairs, total.loss / total.symbols)
 
@@ -100,7 +100,7 @@ def pair_loss(network: EncoderDecoder, batches: Iterable[PairBatch], device: Dev
 def sentence_loss(
     network: EncoderDecoder, pairs: PhrasePairs, device: Device, measured: MeasuredLoss = "teacher-forced"
 ) -> SentenceLoss:
-    """Return the mean loss per word over all pairs; `measured` is the one that is to fall."""
+    """Return the mean loss per word over all pairs; `measured` is the loss that selects the weights."""
     forced, free = (_total(network, in_batches(network, pairs), device, forcing) for forcing in (1.0, 0.0))
     per_word = forced.loss / forced.symbols, free.loss / free.symbols
     return _SENTENCE_LOSSES[measured](per_word[0], perplexity(per_word[0]), per_word[1], perplexity(per_word[1]))
@@ -120,25 +120,25 @@ def _total(
 def batch_totals(
     network: EncoderDecoder, batches: Iterable[PairBatch], device: Device, teacher_forcing: float = 1.0
 ) -> list[BatchTotal]:
-    """Return what is measured on each batch.
+    """Return the sums over each batch.
 
     Args:
-        network: on its device, and set to evaluate.
-        batches: ready for the network.
-        device: where and how precisely to compute.
-        teacher_forcing: 1 reads the words of the targets, 0 those that are most probable to the network itself.
+        network: in evaluation mode, on its device.
+        batches: the batches.
+        device: device and precision.
+        teacher_forcing: 1 feeds the target words to the decoder, 0 its own most probable words.
     """
     losses, sizes = [], []
     with device.products():
         for batch in batches:
             losses.append(-network(batch.to(device.torch_device), teacher_forcing).double().sum())
             sizes.append((batch.pairs, len(batch.symbol_I)))
-    # One look at the device for all.
+    # Synchronise with the device once for all batches.
     return [BatchTotal(loss, *size) for loss, size in zip(torch.stack(losses).tolist(), sizes, strict=True)]
 
 
 def in_batches(network: EncoderDecoder, pairs: PhrasePairs, batch_size: int = _BATCH) -> Iterator[PairBatch]:
-    """Yield all pairs in batches of similar lengths, ready for the network; in smaller ones where they are long."""
+    """Yield all pairs in batches of similar lengths; batches of long pairs are smaller."""
     lengths_P = pairs.source.lengths + pairs.target.lengths + 2
     for lines in batches_in_order(pairs, batch_size):
         rows = max(1, _SYMBOLS // int(lengths_P[lines].max()))

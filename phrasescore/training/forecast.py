@@ -1,4 +1,4 @@
-"""How long the rest of a training takes, told before it begins."""
+"""Estimate the remaining training time before training begins."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _PROBED = 8
 
 
 def seconds_left(trainer: Trainer[Any]) -> float | None:
-    """Return about how many seconds the rest of the budget takes, None if there is no budget.
+    """Return the estimated seconds until the budget is spent, None if there is no budget.
 
-    It takes some seconds, in which a few batches are learnt from without a step: the run stays where it is. All ranks
-    must ask for it.
+    The estimate takes a few seconds: it computes gradients of a few batches without updating the weights. All ranks
+    must call it.
     """
     config, progress, budget, task = trainer.config, trainer.progress, trainer.budget, trainer.task
     left = [] if config.max_minutes is None else [60 * config.max_minutes - progress.seconds]
@@ -31,7 +31,7 @@ def seconds_left(trainer: Trainer[Any]) -> float | None:
 
 
 def _seconds_an_example(trainer: Trainer[Any]) -> float:
-    """Find the gradients of a few batches of this pass, after that of the first, which warms up."""
+    """Time the gradients of a few batches of the current epoch, after one warm-up batch."""
     batches = list(islice(trainer.task.batches(trainer.progress.epoch), _PROBED))
 
     def learn(batch: Examples) -> None:

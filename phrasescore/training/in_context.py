@@ -1,4 +1,4 @@
-"""Training an encoder-decoder on phrase pairs in the sentences where they occur.
+"""Train an encoder-decoder on phrase pairs in context.
 
 Legend: P pairs, I predicted symbols of all of them (words and end symbols).
 """
@@ -29,14 +29,14 @@ _MEASURED_AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class ContextTask:
-    """Maximises the mean ln p(target phrase | source phrase, the sentence it stands in).
+    """Maximises the mean ln p(target phrase | source phrase, source sentence).
 
-    Its examples are visits to sentences, numbered through all passes. Each visit learns from some of the phrase pairs
-    that occur in the sentence, drawn anew; the sentence is encoded once for all of them.
+    Examples are visits to sentences, numbered across epochs. Each visit draws some phrase pairs of the sentence at
+    random. The sentence is encoded once for all of them.
     """
 
     unit: ClassVar[str] = "sentence"
-    # A pair is measured, where a sentence is learnt from with some of its pairs.
+    # Evaluation counts pairs, training counts sentences with several pairs each.
     measuring: ClassVar[float] = 0.06
 
     network: EncoderDecoder
@@ -53,16 +53,16 @@ class ContextTask:
 
     @property
     def batches_per_pass(self) -> int:
-        """How many batches `batches` yields."""
+        """Number of batches per epoch."""
         return -(-len(self.lines) // self.config.batch_size)
 
     def batches(self, number: int) -> Iterator[Examples]:
-        """Yield the visits of each batch of a pass."""
+        """Yield the visits of each batch of an epoch."""
         for lines in batches_of_pass(self.sentences, self.lines, self.config.batch_size, self.config.seed, number):
             yield lines + number * len(self.sentences)
 
     def loss(self, examples: Examples) -> BatchLoss:
-        """Return the mean negative log-likelihood of the pairs that some visits draw."""
+        """Return the mean negative log-likelihood of the pairs drawn by the visits."""
         found = find_occurrences(self.sentences.take(examples % len(self.sentences)))
         drawn = self.drawn(examples, found)
         if not len(drawn):
@@ -73,10 +73,10 @@ class ContextTask:
         return BatchLoss(-log_prob_I.sum() / batch.pairs, batch.pairs)
 
     def drawn(self, examples: Examples, found: Occurrences) -> NDArray[np.int64]:
-        """Return which of the pairs of some visits are learnt from: so many of each, long ones less often.
+        """Draw a limited number of pairs for each visit; long pairs are drawn less often.
 
-        Draws depend on the visit alone, not on what else is in the batch. Those with the smallest of exponentially
-        distributed numbers, whose rates are the weights, are a draw without replacement by these weights.
+        Draws depend only on the visit, not on the rest of the batch. Weighted sampling without replacement: draw an
+        exponentially distributed number for each pair, with its weight as the rate, and take the smallest ones.
         """
         is_short = (found.source.lengths <= SHORT) & (found.target.lengths <= SHORT)
         pairs = np.bincount(found.source.sentence_S, minlength=len(examples))
@@ -87,14 +87,14 @@ class ContextTask:
         return order[rank < self.config.pairs_a_sentence]
 
     def measure(self, pairs: Occurrences) -> PairLoss:
-        """Return the mean loss on some phrase pairs where they occur, each counted once."""
+        """Return the mean loss on phrase pairs in context, unweighted."""
         starts = range(0, len(pairs), _MEASURED_AT_ONCE)
         some = (pairs.take(np.arange(start, min(start + _MEASURED_AT_ONCE, len(pairs)))) for start in starts)
         return pair_loss(self.network, (_batch_of(part, self.network) for part in some), self.device)
 
 
 def _batch_of(pairs: Occurrences, network: EncoderDecoder) -> PairBatch:
-    """Return a batch of pairs, longest target first, ready to go to a device."""
+    """Return a batch of pairs, longest target first."""
     pairs = pairs.take(np.lexsort((-pairs.source.lengths, -pairs.target.lengths)))
     batch = PairBatch.apart(pairs.source, pairs.target.alone())
     network.prepare(batch)

@@ -1,6 +1,6 @@
-"""Settings in layers: a preset, then a TOML file, then the command line or keyword arguments. A later layer wins.
+"""Merge settings from a preset, a TOML file, and the command line or keyword arguments. Later layers take precedence.
 
-A preset is a TOML file of the package. `auto` is a value of the settings that can follow from the size of the data.
+A preset is a TOML file in the package. The value `auto` selects a value by the size of the data.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ Values = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Layer:
-    """Some values."""
+    """Settings from one source."""
 
     place: str
     """Where they come from, for messages."""
     values: Values
     names: Mapping[str, str] = field(default_factory=dict)
-    """How the user wrote the name of each, for messages; nothing for a preset."""
+    """The name of each value as the user wrote it, for messages; empty for a preset."""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """The values of all layers."""
+    """The merged values of all layers."""
 
     values: dict[str, dict[str, Any]]
     automatic: frozenset[str]
@@ -67,10 +67,10 @@ def read_presets(folder: Path) -> dict[str, Values]:
 
 
 def read_preset(folder: Path, name: str) -> Layer:
-    """Return a preset, by the name of its file.
+    """Return a preset by name.
 
     Raises:
-        UserError: there is none of this name.
+        UserError: no preset has this name.
     """
     names = preset_names(folder)
     if name not in names:
@@ -82,17 +82,17 @@ def read_file(path: Path, sections: Sections) -> Layer:
     """Return the layer of a TOML file.
 
     Raises:
-        UserError: it cannot be read, is not TOML, or has an unknown section.
+        UserError: the file cannot be read, is not TOML, or has an unknown section.
     """
     values = read_toml(path, sections)
     return Layer(str(path), values, {key: f"{path}: [{name}] {key}" for name in values for key in values[name]})
 
 
 def parse_change(text: str, sections: Sections) -> tuple[str, str, Any]:
-    """Return section, key and value of a `--set SECTION.KEY=VALUE`. VALUE is TOML, or a word without quotes.
+    """Parse `--set SECTION.KEY=VALUE`; VALUE is TOML or an unquoted string.
 
     Raises:
-        UsageError: it has another form, or section, key or value are wrong; the nearest name is suggested.
+        UsageError: the form, section, key or value is invalid. The message suggests the nearest name.
     """
     place = f"--set {text}"
     name, _, written = (part.strip() for part in text.partition("="))
@@ -113,7 +113,7 @@ def parse_change(text: str, sections: Sections) -> tuple[str, str, Any]:
 
 
 def _parsed(written: str, kind: type) -> Any:
-    """Return a value written in TOML; a text needs no quotes."""
+    """Parse a TOML value; quotes around strings are optional."""
     if kind in (str, Path) and written[0] not in "\"'":
         return written
     try:
@@ -124,16 +124,16 @@ def _parsed(written: str, kind: type) -> Any:
 
 
 def merge_layers(sections: Sections, layers: Sequence[Layer]) -> Merged:
-    """Return the values of all layers, later ones before earlier ones.
+    """Merge layers; later ones take precedence.
 
     Raises:
-        UserError: a key or a value is wrong.
+        UserError: a key or a value is invalid.
     """
     values: dict[str, dict[str, Any]] = {name: {} for name in sections}
     for layer in layers:
         checked = {name: _checked(sections[name], given, layer.place) for name, given in layer.values.items()}
         if BUDGET & checked.get("training", {}).keys():
-            # A budget replaces the whole one of the layer below, so that `--epochs 3` does not also mean 15 minutes.
+            # A budget replaces the whole budget of earlier layers, so that `--epochs 3` removes their time limit.
             values["training"] = {
                 key: value for key, value in values["training"].items() if key not in BUDGET and value != AUTO
             }
@@ -148,10 +148,10 @@ def merge_layers(sections: Sections, layers: Sequence[Layer]) -> Merged:
 
 
 def _checked(section: type[Section], values: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return some values of a section, checked.
+    """Validate the values of a section.
 
     Raises:
-        UserError: a key is unknown or cannot be set by a user, or a value is wrong.
+        UserError: a key is unknown or not a user setting, or a value is invalid.
     """
     known = options_of(section)
     for key in values:
@@ -165,10 +165,10 @@ def _checked(section: type[Section], values: Mapping[str, Any], place: str) -> d
 def check_nothing_is_held_out(
     given: Mapping[str, str], validation: str, names: Sequence[str] = ("held_out", "held_out_limit")
 ) -> None:
-    """Check that nothing is to be held out beside sentences to validate with, for which no others are kept.
+    """Check that held-out options are not combined with validation data, which replace held-out data.
 
     Raises:
-        UsageError: it does.
+        UsageError: an option in `names` was given.
     """
     for name in names:
         if name in given:
@@ -179,10 +179,10 @@ def check_nothing_is_held_out(
 
 
 def by_section(function: str, options: Mapping[str, Any], sections: Sections) -> dict[str, dict[str, Any]]:
-    """Return keyword arguments of a function by the section that they belong to.
+    """Group keyword arguments of a function by section.
 
     Raises:
-        TypeError: there is no such option.
+        TypeError: no section has a setting of this name.
     """
     require_known(function, options, sections.values())
     return {

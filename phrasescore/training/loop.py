@@ -35,7 +35,7 @@ _SEEDS_A_RANK = 1 << 24
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is known at one point of a run."""
+    """Losses and speed at one evaluation."""
 
     update: int
     epoch: float
@@ -49,13 +49,13 @@ class Evaluation:
     best: bool
 
     def record(self, unit: str) -> dict[str, Any]:
-        """Return a line of `metrics.jsonl`, with the speed under the name of what an example is."""
+        """Return a record of `metrics.jsonl`; `unit` names the examples in the key of the speed."""
         return {f"{unit}s_per_second" if key == "examples_per_second" else key: v for key, v in asdict(self).items()}
 
 
 @dataclass(frozen=True)
 class Status:
-    """What a progress bar shows between evaluations."""
+    """Values for a progress bar between evaluations."""
 
     update: int
     spent: float
@@ -69,7 +69,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Watcher:
-    """Whom the loop tells, and who can stop it."""
+    """Callbacks of the training loop."""
 
     on_update: Callable[[Status], None] = lambda status: None
     """Called now and then."""
@@ -79,26 +79,26 @@ class Watcher:
 
 
 class Trainer(Generic[TaskT]):
-    """Trains the network of a task in a model folder, from wherever an earlier run stopped.
+    """Trains the network of a task in a model folder, and resumes an interrupted run.
 
-    On a CPU the weights after a stop and a resumption are bit for bit those of a run never stopped, if the
-    budget is given in updates or passes: the schedule of a budget in minutes depends on the clock.
+    On a CPU, the weights of a resumed run are bit for bit those of an uninterrupted run, if the budget is given in
+    updates or epochs: the schedule of a budget in minutes depends on the clock.
 
-    Several ranks have a trainer each, and do the same updates. The first measures, saves and tells; its state is that
-    of a process alone, so that a run resumes on any number of ranks.
+    Each rank has its own trainer and does the same updates. Only the first rank evaluates, saves and logs. The saved
+    state does not depend on the number of ranks, so a run can be resumed with another number.
     """
 
     def __init__(self, folder: RunFolder, task: TaskT, run: dict[str, Any], ranks: Ranks = ALONE) -> None:
-        """Prepare a run, which `watcher` may be set to watch.
+        """Prepare a run; set `watcher` to observe it.
 
         Args:
-            folder: the model folder, which is the run's until the training returns.
-            task: the network with its initial weights, the data, the loss, how and where to compute.
-            run: what must be the same for a run to be resumed, as JSON values.
+            folder: the locked model folder, released at the end of training.
+            task: network with its initial weights, data, loss, and device.
+            run: fingerprint of the run, as JSON values; it must be equal for a run to be resumed.
             ranks: the processes that share each batch.
 
         Raises:
-            UsageError: nothing would end the run, or a schedule would not do what it says.
+            UsageError: training would never end, or the schedule would have no effect.
         """
         self.config, self.device, self.ranks = task.config, task.device, ranks
         self.budget = Budget(self.config, task.batches_per_pass)
@@ -107,26 +107,26 @@ class Trainer(Generic[TaskT]):
         self.watcher = Watcher()
         self.optimiser = make_optimiser(self.network, self.config)
         self.state = RunState(folder, self.network, self.optimiser, run, ranks)
-        # All ranks see the same draws where there is no dropout: which steps go on from the words of the target.
+        # Without dropout, all ranks draw the same random numbers, which select the teacher-forced steps.
         has_dropout = any(module.p for module in self.network.modules() if isinstance(module, nn.Dropout))
         self._first_seed = ranks.rank * _SEEDS_A_RANK if has_dropout else 0
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=self.device.torch_device)
 
     @property
     def progress(self) -> Progress:
-        """Where the run stands."""
+        """Progress of the run."""
         return self.state.progress
 
     def begin(self, describe: Callable[[Path], None], restart: bool) -> None:
-        """Resume the run in the folder, or start one there, see `RunState.begin`; the trainer is at its start."""
+        """Resume the run in the folder or start a new one; see `RunState.begin`."""
         self.state.begin(describe, restart)
         self._loss_sum.fill_(self.progress.loss_sum)
 
     def train(self) -> Progress:
-        """Train until the budget is spent, the measured loss no longer falls, or the watcher says stop.
+        """Train until the budget is spent, the measured loss stops falling, or the watcher requests a stop.
 
         Raises:
-            UserError: the loss is no longer a number.
+            UserError: the loss is NaN or infinite.
         """
         try:
             return self._train()
@@ -145,7 +145,7 @@ class Trainer(Generic[TaskT]):
                 if self.budget.reason_to_end(self.progress) is not None:
                     break
                 if self.ranks.largest(self.watcher.should_stop()):
-                    # The others wait for it: torchrun ends all when the first has gone.
+                    # The other ranks wait: torchrun ends all processes when the first one exits.
                     self.state.progress = self.ranks.of_first(self._stop)
                     return self.progress
             else:
@@ -162,7 +162,7 @@ class Trainer(Generic[TaskT]):
         return self.progress
 
     def _stop(self) -> Progress:
-        """Save the state in the middle of a pass, and weights to look at if there are none yet."""
+        """Save the state in the middle of an epoch, and the weights if none have been saved yet."""
         self._check_loss()
         self.state.save()
         self.state.save_first_weights()
@@ -188,11 +188,11 @@ class Trainer(Generic[TaskT]):
         return Status(progress.update, spent, rate, progress.training_loss, progress.best_loss)
 
     def _update(self, examples: Examples) -> float:
-        """Follow the gradient of the mean loss of some examples; return the budget spent."""
+        """Update the weights with a batch; return the fraction of the budget that is spent."""
         spent, rate = self.budget.spent(self.progress), self.budget.learning_rate(self.progress)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
-        # The masks of dropout depend on the update and the rank alone, so that a resumed run draws the same ones.
+        # Dropout masks depend only on the update and the rank, so that a resumed run draws the same masks.
         torch.manual_seed((self.config.seed << 32) + self._first_seed + self.progress.update)
         self.optimiser.zero_grad(set_to_none=True)
         with self.device.products():
@@ -222,18 +222,18 @@ class Trainer(Generic[TaskT]):
         self._loss_sum.zero_()
 
     def _evaluate(self) -> Progress:
-        """Measure the loss, record it, save the state, and the weights if they are the best; return the progress."""
+        """Measure and record the loss; save the state, and the weights if they are the best so far."""
         started = time.monotonic()
         self._check_loss()
         progress = self.progress
         held_out, validation = (
             self.task.measure(data) if data else None for data in (self.task.held_out, self.task.validation)
         )
-        # Other sentences tell better than pieces of the same ones when learning turns into learning by heart.
+        # Pairs from other sentences detect overfitting; held-out pairs are parts of the training sentences.
         measured = validation or held_out
         training_loss = progress.training_loss
         loss = measured.per_example if measured else training_loss
-        # Sentences without a phrase pair in context say nothing of the network, be it good or bad.
+        # Without any phrase pair in context, the training loss is undefined, which is not an error.
         is_known = measured is not None or progress.loss_terms > 0
         if is_known:
             self._check_loss(loss)
@@ -256,7 +256,7 @@ class Trainer(Generic[TaskT]):
         progress.loss_sum, progress.loss_terms, progress.example_sum, progress.second_sum = 0.0, 0, 0, 0.0
         self.state.record(_line(evaluation.record(self.task.unit)))
         progress.seconds += time.monotonic() - started
-        # In this order: who resumes after a kill in between finds the weights in the checkpoint.
+        # Save the state first: if the process is killed in between, the weights are in the checkpoint.
         self.state.save()
         if best:
             self.state.save_weights()

@@ -1,4 +1,4 @@
-"""Optimisers by name."""
+"""Create optimisers by name."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ register_optimiser = OPTIMISERS.register
 
 
 def make_optimiser(network: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Return the optimiser of the configuration.
+    """Create the optimiser of a configuration.
 
     Raises:
-        UserError: there is none of that name.
+        UserError: no optimiser has this name.
     """
     return OPTIMISERS[config.optimiser](list(network.parameters()), config)
 
@@ -33,5 +33,5 @@ def _adam(parameters: list[nn.Parameter], config: TrainingConfig) -> torch.optim
 
 @register_optimiser("adadelta")
 def _adadelta(parameters: list[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:
-    """Return the paper's (rho 0.95, epsilon 1e-6, rate 1); PyTorch's defaults differ."""
+    """Return Adadelta with the settings of the paper (rho 0.95, epsilon 1e-6, rate 1), not PyTorch's defaults."""
     return torch.optim.Adadelta(parameters, lr=config.learning_rate, rho=0.95, eps=1e-6)

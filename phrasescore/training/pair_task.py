@@ -1,4 +1,4 @@
-"""What training on phrase pairs and on sentences have in common.
+"""Common base of training on phrase pairs and on sentences.
 
 Legend: P pairs of a batch, I predicted symbols of all of them (words and end symbols), T steps of the longest target.
 """
@@ -31,7 +31,7 @@ _KEPT_A_UNIT = 16
 
 @dataclass(frozen=True)
 class PairTask:
-    """An encoder-decoder and its pairs. Examples are lines of a table or of parallel text."""
+    """An encoder-decoder with training pairs. Examples are lines of a table or of parallel text."""
 
     network: EncoderDecoder
     config: TrainingConfig
@@ -45,41 +45,41 @@ class PairTask:
 
     @property
     def pairs_per_pass(self) -> int:
-        """How many pairs a pass takes."""
+        """Number of pairs per epoch."""
         return len(self.lines)
 
     def lines_of_pass(self, number: int) -> Examples:
-        """Return the lines that a pass takes."""
+        """Return the lines of an epoch."""
         return self.lines
 
     @property
     def batches_per_pass(self) -> int:
-        """How many batches `batches` yields."""
+        """Number of batches per epoch."""
         return math.ceil(self.pairs_per_pass / self.config.batch_size)
 
     def batches(self, number: int) -> Iterator[Examples]:
-        """Yield the lines of each batch of a pass."""
+        """Yield the lines of each batch of an epoch."""
         lines = self.lines_of_pass(number)
         return batches_of_pass(self.pairs, lines, self.config.batch_size, self.config.seed, number)
 
     def log_probs(self, examples: Examples) -> Tensor:
-        """Return ln p of every symbol of some pairs, times the weight of its pair, with its gradient."""
+        """Return ln p of each target symbol times the weight of its pair, with gradients."""
         parts, draws_T = self._parts(examples), None
         if self.config.teacher_forcing < 1:
-            # All parts go on from the network's own words in the same steps.
+            # All parts feed the network's own words to the decoder in the same steps.
             offsets = self.pairs.target.offsets
             draws_T = torch.rand(int((offsets[examples + 1] - offsets[examples]).max()))
         if len(parts) == 1:
             return self._log_probs(*self._on_device(examples), draws_T)
-        # Dropout is drawn again as before on the devices of tensors that are handed over, and on no others.
+        # Recomputation restores the dropout masks only on the devices of the tensors passed as arguments.
         return torch.cat(
             [checkpoint(self._log_probs, *self._on_device(part), draws_T, use_reentrant=False) for part in parts]
         )
 
     def _parts(self, examples: Examples) -> list[Examples]:
-        """Cut a batch of long pairs into parts, of which one at a time fits into memory with all that it keeps.
+        """Cut a batch of long pairs into parts whose activations fit into memory one at a time.
 
-        What a part keeps for its gradient is then thrown away, and computed again when its turn comes.
+        The activations of each part are recomputed in the backward pass (gradient checkpointing).
         """
         config = self.network.config
         source_P, target_P = (
@@ -93,7 +93,7 @@ class PairTask:
         return np.split(examples, np.flatnonzero(np.diff(part_P)) + 1)
 
     def _on_device(self, examples: Examples) -> tuple[PairBatch, Tensor]:
-        """Return some pairs, ready for the network, and the weight of each, [P]."""
+        """Return a batch on the device, and the weight of each pair, [P]."""
         pairs = self.pairs.take(examples)
         batch = PairBatch.apart(pairs.source, pairs.target)
         self.network.prepare(batch)

@@ -1,4 +1,4 @@
-"""Training an encoder-decoder on phrase pairs."""
+"""Train an encoder-decoder on phrase pairs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class PhrasePairTask(PairTask):
 
     @cached_property
     def _short_and_long(self) -> tuple[Examples, Examples]:
-        """The lines of pairs that every pass takes, and of those of which it takes a share.
+        """Lines that are used in every epoch, and lines that each epoch samples.
 
-        The decoder mostly uses short phrases, but most pairs of a table are long, and pieces of few sentences.
+        Most pairs of a table are long and come from few sentences, but the decoder mostly uses short phrases.
         """
         if self.config.long_pairs == 1:
             return self.lines, self.lines[:0]
@@ -39,19 +39,19 @@ class PhrasePairTask(PairTask):
 
     @property
     def pairs_per_pass(self) -> int:
-        """How many pairs a pass takes."""
+        """Number of pairs per epoch."""
         short, long = self._short_and_long
         return len(short) + math.ceil(self.config.long_pairs * len(long))
 
     def lines_of_pass(self, number: int) -> Examples:
-        """Return the lines that a pass takes: all of short pairs, and of others a share, drawn anew."""
+        """Return the lines of an epoch: all short pairs and a new random sample of the long pairs."""
         short, long = self._short_and_long
         return np.concatenate((short, some_of_pass(long, self.config.long_pairs, self.config.seed, number)))
 
     def loss(self, examples: Examples) -> BatchLoss:
-        """Return the mean negative log-likelihood of some pairs, weighted."""
+        """Return the weighted mean negative log-likelihood of a batch."""
         return BatchLoss(-self.log_probs(examples).sum() / len(examples), len(examples))
 
     def measure(self, pairs: PhrasePairs) -> PairLoss:
-        """Return the mean loss on some pairs, each counted once."""
+        """Return the mean loss, unweighted."""
         return pair_loss(self.network, in_batches(self.network, pairs), self.device)

@@ -1,6 +1,6 @@
-"""Ranks of one training that work together: all that knows of `torch.distributed`.
+"""Distributed training: the only module that uses `torch.distributed`.
 
-Legend: G numbers of the gradient, and behind them the loss.
+Legend: G elements of the gradient followed by the loss.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _ALIGNMENT = 64
 
 @contextmanager
 def _together() -> Iterator[None]:
-    """Tell what goes wrong where ranks exchange something.
+    """Convert errors of collective operations.
 
     Raises:
-        UserError: one of them has ended.
+        UserError: another rank has exited.
     """
     try:
         yield
@@ -58,20 +58,23 @@ def _together() -> Iterator[None]:
 
 
 class RankGroup(Ranks):
-    """Several processes, perhaps on several machines, each of which has the whole network."""
+    """Ranks on one or more machines; each holds a replica of the network."""
 
     def __init__(self, rank: int, number: int, local_rank: int) -> None:
-        """Be one of a number of ranks, the default group of `torch.distributed`, and the `local_rank`th of its machine.
+        """Represent one rank of the default group of `torch.distributed`.
 
-        The ranks of a machine follow one another.
+        Args:
+            rank: global rank; the ranks of a machine are consecutive.
+            number: number of ranks.
+            local_rank: rank on this machine.
         """
         self.rank, self.number, self._local_rank = rank, number, local_rank
 
     def device_name(self, name: str) -> str:
-        """Return the GPU that has this rank's number on its machine, if a GPU is asked for and there are any.
+        """Return the GPU of this local rank, if a GPU is requested and the machine has one.
 
         Raises:
-            UsageError: one GPU is asked for, for all ranks.
+            UsageError: `name` is one particular GPU for all ranks.
             UserError: the machine has fewer GPUs than ranks.
         """
         if name.startswith("cuda:"):
@@ -90,10 +93,10 @@ class RankGroup(Ranks):
         return f"cuda:{self._local_rank}"
 
     def backward(self, network: nn.Module, loss: Callable[[Examples], BatchLoss], examples: Examples) -> BatchLoss:
-        """See `Ranks`. Rank r of W learns from `examples[r::W]`; each share weighs as much as it has terms.
+        """See `Ranks`. Rank r of W computes the gradient of `examples[r::W]`, weighted by the number of its terms.
 
-        So the gradient is that of the whole batch, not the mean of those of the shares, which differ in size and may
-        be empty. A parameter without a gradient in any share has none, as optimisers tell that from zeros.
+        The sum is the gradient of the whole batch, not the mean over ranks, whose shares differ in size and may be
+        empty. A parameter without a gradient on any rank keeps `None`, because optimisers distinguish it from zeros.
         """
         share, parameters = examples[self.rank :: self.number], list(network.parameters())
         own = BatchLoss(torch.zeros((), device=parameters[0].device), 0)
@@ -110,18 +113,18 @@ class RankGroup(Ranks):
         return BatchLoss(mean.squeeze(), terms)
 
     def largest(self, number: float) -> float:
-        """Return the largest of the numbers that the ranks give."""
+        """Return the maximum over all ranks."""
         return self._sum(torch.tensor(number, dtype=torch.float64), dist.ReduceOp.MAX).item()
 
     def of_first(self, make: Callable[[], T]) -> T:
-        """Let the first rank do something, and return on every rank what it returns."""
+        """Call `make` on the first rank and broadcast its result."""
         made = [make() if self.is_first else None]
         with _together():
             dist.broadcast_object_list(made)
         return cast(T, made[0])
 
     def once_a_machine(self, read: Callable[[], T], folder: Path) -> T:
-        """See `Ranks`: the first rank of a machine writes what it reads into a file, which all of them map."""
+        """See `Ranks`. The first rank of each machine writes the arrays to a file, which the others map."""
         if self._local_rank:
             found: T = _mapped(*self._gather(None)[self.rank - self._local_rank])
             self.wait()
@@ -140,13 +143,13 @@ class RankGroup(Ranks):
         return found
 
     def _sum(self, numbers: Tensor, operation: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) -> Tensor:
-        """Return the sums of the numbers of all ranks, or what another operation makes of them, in their place."""
+        """Reduce the numbers over all ranks, in place."""
         with _together():
             dist.all_reduce(numbers, operation)
         return numbers
 
     def _gather(self, value: Any) -> list[Any]:
-        """Return what each rank gives."""
+        """Return the value of each rank."""
         found = [None] * self.number
         with _together():
             dist.all_gather_object(found, value)
@@ -155,18 +158,18 @@ class RankGroup(Ranks):
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an array lies in a file."""
+    """Position of an array in a file."""
 
     begin: int
     """In bytes."""
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     is_repeated: bool
-    """Whether one number there stands for all."""
+    """Whether a single stored number is broadcast to the shape."""
 
 
 def _write(content: T, file: BinaryIO) -> T:
-    """Write the arrays of some dataclasses and tuples; return these with the places of the arrays instead."""
+    """Write the arrays in nested dataclasses and tuples; return a copy with their positions in their place."""
 
     def write(array: NDArray[Any]) -> _Place | NDArray[Any]:
         if not array.size:
@@ -182,9 +185,9 @@ def _write(content: T, file: BinaryIO) -> T:
 
 
 def _mapped(content: T, path: Path) -> T:
-    """Return what was given to `_write`, with its arrays in the file, which may lose its name."""
+    """Return the argument of `_write` with memory-mapped arrays; the file may then be unlinked."""
     with path.open("rb") as file:
-        # Who writes into an array, writes into memory of its own.
+        # Copy on write: changes of one rank are invisible to the others.
         found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
 
     def array(place: _Place) -> NDArray[Any]:
@@ -197,10 +200,10 @@ def _mapped(content: T, path: Path) -> T:
 
 @contextmanager
 def joined_group(address: str = "env://") -> Iterator[RankGroup]:
-    """Join the group that the environment tells of, or a file's address; see `torchrun.joined`."""
+    """Join the group given by the environment variables or by an address; see `torchrun.joined`."""
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
-    # Numbers in memory go by gloo, so that they do not wait for a GPU.
+    # Gloo exchanges CPU tensors, so that they do not wait for a GPU.
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     try:
         store, rank, number = next(rendezvous(address))
@@ -218,18 +221,18 @@ def joined_group(address: str = "env://") -> Iterator[RankGroup]:
 
 
 def _fail(error: BaseException, group: RankGroup, store: Any) -> NoReturn:
-    """Raise an error if it is the first of all ranks, which tells of all; else exit.
+    """Raise the error on the first rank that fails, so that it is reported once; exit silently on the others.
 
     The store of the group counts the failures.
     """
     if isinstance(error, SystemExit):
         raise error
     if isinstance(error, KeyboardInterrupt):
-        # All of them get it.
+        # All ranks receive the signal.
         raise error if group.is_first else SystemExit(128 + signal.SIGINT)
     try:
         is_first = store.add(_FAILURES, 1) == 1
     except RuntimeError:
-        # Who keeps the count is gone.
+        # The process that holds the store has exited.
         is_first = group.is_first
     raise error if is_first else SystemExit(1)

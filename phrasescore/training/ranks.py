@@ -1,7 +1,6 @@
-"""The processes that train one network together, called ranks: one alone, or those that `torchrun` has started.
+"""The interface to the ranks of a training run, and its implementation for a single process.
 
-A training asks its ranks what is its part of the work. One that is alone does everything itself, and needs nothing of
-`torch.distributed`; `process_group` has the others.
+A single process does not need `torch.distributed`; `process_group` implements several ranks, started by `torchrun`.
 """
 
 from __future__ import annotations
@@ -19,32 +18,32 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 HANDED_ON = "read-by-rank-"
-"""How the names of files begin in which one rank hands on to others what it has read."""
+"""Prefix of temporary files by which one rank transfers data to others."""
 
 
 class Ranks:
-    """One process alone: the first and last rank, whose share is everything."""
+    """A single process, which is the only rank."""
 
     number = 1
-    """How many there are."""
+    """Number of ranks."""
     rank = 0
 
     @property
     def is_first(self) -> bool:
-        """Whether this one measures, writes and tells; the others learn only."""
+        """Whether this rank evaluates, writes files and logs."""
         return self.rank == 0
 
     def device_name(self, name: str) -> str:
-        """Return which device this rank computes on where a user asks for `name`, as `choose_device` takes it."""
+        """Return the device name of this rank, for `choose_device`, when the user requests `name`."""
         return name
 
     def backward(self, network: nn.Module, loss: Callable[[Examples], BatchLoss], examples: Examples) -> BatchLoss:
-        """Give a network the gradient of the mean loss of a batch, which the ranks share; return that loss.
+        """Compute the gradient of the mean loss of a batch, split among the ranks; return the loss.
 
         Args:
-            network: its parameters have no gradients yet.
-            loss: the task's, whose mean may be that of a share of the batch.
-            examples: of the whole batch.
+            network: the network, whose gradients are `None`.
+            loss: computes the loss of the share of a rank.
+            examples: the whole batch.
         """
         found = loss(examples)
         if found.terms:
@@ -52,7 +51,7 @@ class Ranks:
         return replace(found, mean=found.mean.detach())
 
     def largest(self, number: float) -> float:
-        """Return the largest of the numbers that the ranks give."""
+        """Return the maximum over all ranks."""
         return number
 
     def wait(self) -> None:
@@ -60,15 +59,15 @@ class Ranks:
         self.largest(0)
 
     def of_first(self, make: Callable[[], T]) -> T:
-        """Let the first rank do something, and return on every rank what it returns."""
+        """Call `make` on the first rank and return its result on every rank."""
         return make()
 
     def once_a_machine(self, read: Callable[[], T], folder: Path) -> T:
-        """Let one rank of each machine read something, and return it on every rank.
+        """Call `read` on one rank of each machine and return its result on every rank.
 
         Args:
-            read: its arrays come to lie in memory that the ranks of a machine share.
-            folder: where they are handed on, in a file that is gone afterwards.
+            read: returns arrays, which the ranks of a machine then share in memory.
+            folder: folder of the temporary file that transfers them.
         """
         return read()
 

@@ -1,4 +1,4 @@
-"""From a table or parallel text to a trainer that is ready to go: vocabularies, pairs, network, earlier state."""
+"""Create a trainer from a table or parallel text: vocabularies, pairs, network, earlier state."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ def prepare(
     validation: Path | None = None,
     start: Start = QUIET_START,
 ) -> tuple[Trainer[PhrasePairTask], PairData]:
-    """Read a phrase table and set up a trainer, at its start or where an earlier run in the folder stopped.
+    """Read a phrase table and create a trainer, which resumes an interrupted run in the folder.
 
     Args:
         table: the phrase table.
-        folder: the model folder; it is made if it does not exist.
-        settings: architecture, data, training.
-        device: where and how precisely to compute.
-        validation: a table of pairs from other sentences.
-        start: how the run begins, and who is told of it.
+        folder: the model folder; created if it does not exist.
+        settings: settings of the network, the data and training.
+        device: device and precision.
+        validation: a phrase table extracted from other sentences.
+        start: whether to start over, and the callbacks.
 
     Raises:
-        UsageError: there is a table to validate with, of which no pairs may be taken.
-        UserError: the table is faulty, or the folder holds something else or a run with other settings.
+        UsageError: there is a validation table, but `held_out_limit` is 0.
+        UserError: the table is malformed, or the folder holds other files or a run with other settings.
     """
     settings.check()
     if validation is not None and not settings.data.held_out_limit:
@@ -71,7 +71,7 @@ def prepare(
         if validation is None:
             return data, None
         vocabularies = data.source_vocabulary, data.target_vocabulary
-        # A loss counts each pair once, so that the table need not have counts.
+        # The validation loss is unweighted, so the table needs no counts.
         unweighted = replace(settings.data, weight_by_count=False)
         return data, read_table(validation, state, unweighted, vocabularies, start.show)
 
@@ -96,19 +96,19 @@ def prepare_sentences(
     validation: ParallelText | None = None,
     start: Start = QUIET_START,
 ) -> tuple[Trainer[SentenceTask], PairData]:
-    """Read parallel text and set up a trainer, at its start or where an earlier run in the folder stopped.
+    """Read parallel text and create a trainer, which resumes an interrupted run in the folder.
 
     Args:
-        text: the sentences to learn from; if there are none to validate with, some are held out.
-        folder: the model folder; it is made if it does not exist.
-        settings: architecture, data, training.
-        device: where and how precisely to compute.
-        validation: other sentences, to measure perplexity and BLEU on; all of them are UTF-8.
-        start: how the run begins, and who is told of it.
+        text: the training text. Without validation text, some of its sentences are held out.
+        folder: the model folder; created if it does not exist.
+        settings: settings of the network, the data and training.
+        device: device and precision.
+        validation: validation text for perplexity and BLEU, in UTF-8.
+        start: whether to start over, and the callbacks.
 
     Raises:
-        UsageError: settings do not go together.
-        UserError: the text is faulty, or the folder holds something else or a run with other settings.
+        UsageError: settings are incompatible.
+        UserError: the text is malformed, or the folder holds other files or a run with other settings.
     """
     config = settings.sentences or SentenceConfig()
     if config.bleu_sentences:
@@ -143,11 +143,11 @@ def prepare_in_context(
     validation: ParallelText | None = None,
     start: Start = QUIET_START,
 ) -> tuple[Trainer[ContextTask], PairData]:
-    """Read word-aligned text and set up a trainer on its phrase pairs where they occur; see `prepare_sentences`.
+    """Read word-aligned text and create a trainer on its phrase pairs in context; see `prepare_sentences`.
 
     Raises:
-        UsageError: settings do not go together.
-        UserError: the text is faulty or has no phrase pairs, or the folder holds something else or a run with other
+        UsageError: settings are incompatible.
+        UserError: the text is malformed or has no phrase pairs, or the folder holds other files or a run with other
             settings.
     """
 
@@ -155,7 +155,7 @@ def prepare_in_context(
         assert read.data.pairs.alignment is not None
         if not len(read.data.pairs.alignment.ids):
             raise UserError(f"{text.alignment}: has no alignment point, so no phrase pair occurs; align the text")
-        # Of a small text those held out may have none.
+        # The held-out sentences of a small text may have no phrase pairs.
         kept = _some_occurrences(read.data.pairs.take(read.held_out), settings)
         other = None
         if validation is not None and read.others is not None:
@@ -174,15 +174,15 @@ def prepare_in_context(
 
 @dataclass(frozen=True)
 class _Text:
-    """Parallel text that was read."""
+    """Parallel text in memory."""
 
     data: PairData
     others: PairData | None
-    """To validate with."""
+    """Validation text."""
     lines: NDArray[np.int64]
-    """The sentences to learn from."""
+    """Training lines."""
     held_out: NDArray[np.int64]
-    """Others, if there are none to validate with."""
+    """Held-out lines; empty with validation text."""
 
 
 def _prepare_text(
@@ -194,7 +194,7 @@ def _prepare_text(
     start: Start,
     make: Callable[[EncoderDecoder, TrainingConfig, _Text], AnyPairTask],
 ) -> tuple[Trainer[AnyPairTask], PairData]:
-    """Read parallel text and set up a trainer for the task that `make` makes of it; see `prepare_sentences`."""
+    """Read parallel text and create a trainer for the task that `make` returns; see `prepare_sentences`."""
     settings.check()
     if settings.data.weight_by_count:
         raise UsageError("`weight_by_count` is for phrase tables, sentences have no counts; leave it out")
@@ -212,7 +212,7 @@ def _prepare_text(
         settings = settings.fitted(len(data.distinct))
         lines, held_out = data.distinct, data.distinct[:0]
         if validation is None:
-            # Lines are alike if they are to the network: words that it does not know are one.
+            # Compare word ids: lines that differ only in unknown words are duplicates for the network.
             hashes = hash_pairs(hash_phrases(data.pairs.source), hash_phrases(data.pairs.target))
             number = settings.data.held_out_of(len(lines))
             lines, held_out = hold_out_sentences(hashes, number, settings.training.seed)
@@ -225,7 +225,7 @@ def _prepare_text(
 
 
 def _files_of(text: ParallelText, prefix: str) -> dict[str, Path | None]:
-    """Return where a text lies, by what its files are."""
+    """Return the paths of the files of a text by role."""
     files = {"source": text.source, "target": text.target, "alignment": text.alignment}
     return {f"{prefix}{name}": path for name, path in files.items() if path is not None}
 
@@ -254,7 +254,7 @@ def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderD
 def _description(
     settings: Settings, data: PairData, others: PairData | None, name: str, files: Mapping[str, str | Path | None]
 ) -> Description:
-    """Return what the folder of a run says of it; `name` is that of the data that it learns from."""
+    """Return the description of a run for its folder; `name` is the name of the training data."""
     vocabularies = data.source_vocabulary, data.target_vocabulary
     digests = {name: data.digest, "validation": None if others is None else others.digest}
     fixed = {**settings.fixed(), **digests, "vocabularies": [words.digest() for words in vocabularies]}
@@ -272,13 +272,13 @@ def _description(
 
 
 def _some_pairs(table: PairData, settings: Settings) -> PhrasePairs:
-    """Return as many distinct pairs of a table as may be held out, drawn by the seed."""
+    """Return a random sample of at most `held_out_limit` distinct pairs."""
     shuffled = np.random.default_rng([settings.training.seed, 2]).permutation(table.distinct)
     return table.pairs.take(np.sort(shuffled[: settings.data.held_out_limit]))
 
 
 def _some_occurrences(sentences: PhrasePairs, settings: Settings) -> Occurrences:
-    """Return as many phrase pairs of some sentences as may be held out, drawn by the seed, sentence by sentence."""
+    """Return a random sample of at most `held_out_limit` phrase pairs in context, in the order of the sentences."""
     found = find_occurrences(sentences)
     shuffled = np.random.default_rng([settings.training.seed, 2]).permutation(len(found))
     return found.take(np.sort(shuffled[: settings.data.held_out_limit]))

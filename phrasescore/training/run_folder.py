@@ -1,4 +1,4 @@
-"""The life of a model folder in which a network is trained: who may use it, what is kept, how a run begins."""
+"""Manage the model folder of a training run: locking, replacement of an earlier network, recovery after a kill."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _RESTARTED = "restarted"
 
 
 class RunFolder:
-    """A model folder that a run has for itself until `release` is called, or nobody holds it any more.
+    """A model folder locked for one run, until `release` is called or the object is garbage-collected.
 
-    A run that is started over where a network lies lives in a folder of its own, `training-state/restarted`, until it
-    has weights. Then all of its files take the place of the old ones: renaming that folder decides it, once and for
-    all, and who reads the network meanwhile, or after a kill, looks there first (`model_folder.network_file`).
+    With --restart in a folder that holds a network, the new run uses the subfolder `training-state/restarted` until it
+    has weights. Its files then replace the old ones. Renaming the subfolder commits the replacement atomically: until
+    all files are moved, readers of the network look there first (`model_folder.network_file`).
     """
 
     def __init__(self, path: Path, *, is_taken: bool = False) -> None:
-        """Take the folder, unless the first rank of the run has taken it.
+        """Lock the folder, unless the first rank of the run has locked it.
 
         Raises:
-            UserError: another run has it.
+            UserError: another run has locked the folder.
         """
         self.path = path
         self.release: Callable[[], object] = lambda: None
@@ -46,24 +46,23 @@ class RunFolder:
 
     @property
     def replaces_another(self) -> bool:
-        """Whether there is a network in whose place that of the run is still to come."""
+        """Whether the folder holds an earlier network that the run has not replaced yet."""
         return self._restarted.exists()
 
     @property
     def files(self) -> Path:
-        """Where the files of the run lie: description, weights, metrics and state."""
+        """Folder of the files of the run: description, weights, metrics and state."""
         return self._restarted if self.replaces_another else self.path
 
     @property
     def checkpoint(self) -> Path:
-        """Where the state of the run lies."""
+        """Path of the checkpoint of the run."""
         return self.files / TRAINING_STATE / CHECKPOINT
 
     def take_up(self) -> None:
-        """Finish what a kill has interrupted: a replacement that was decided, the beginning of another run, reading.
+        """Clean up after a killed run: finish a committed replacement, and delete temporary files.
 
-        A run that was to replace another one and has learnt nothing yet is gone then, and that other one decides what
-        may go on in the folder.
+        A restarted run without any update is deleted, so that the earlier run can be resumed.
         """
         for file in (self.path / TRAINING_STATE).glob(f".{HANDED_ON}*.tmp"):
             file.unlink(missing_ok=True)
@@ -72,7 +71,7 @@ class RunFolder:
             shutil.rmtree(self._restarted)
 
     def _has_learnt(self) -> bool:
-        """Whether the run has made an update; a damaged state counts, for who resumes it tells of that."""
+        """Return whether the run has made an update. A damaged checkpoint counts: resuming reports the damage."""
         if not self.checkpoint.exists():
             return False
         try:
@@ -82,19 +81,18 @@ class RunFolder:
             return True
 
     def start_over(self) -> None:
-        """Make room for a new run, and leave the network that is there as it is."""
+        """Prepare the folder for a new run, and keep an earlier network until it is replaced."""
         shutil.rmtree(self._restarted, ignore_errors=True)
         if (self.path / WEIGHTS).exists():
             (self._restarted / TRAINING_STATE).mkdir(parents=True)
 
     def replace(self) -> None:
-        """Let the network of the run, which has weights now, take the place of the one before."""
+        """Replace the earlier network by the network of the run, which has weights now."""
         if self.replaces_another:
             self._restarted.rename(self.path / REPLACEMENT)
             self._move()
 
     def _move(self) -> None:
-        """Move the files of a replacement to their places."""
         replacement = self.path / REPLACEMENT
         for file in [path for path in replacement.rglob("*") if path.is_file()]:
             file.replace(self.path / file.relative_to(replacement))
@@ -103,16 +101,14 @@ class RunFolder:
 
 @contextmanager
 def run_folder(folder: Path, restart: bool, kind: str, ranks: Ranks = ALONE) -> Iterator[RunFolder]:
-    """Make a model folder for a run, or check that the one there may be used for it, and keep others out.
+    """Create or check the model folder of a run, and lock it.
 
-    The first rank does so, and the others wait for it.
-
-    Where the run does not begin, the lock is released and nothing stays of a folder that was not there or was empty;
-    else the lock is that of the trainer.
+    The first rank does this while the others wait. If the block raises, the lock is released and a folder that was new
+    or empty is restored. Otherwise the trainer holds the lock.
 
     Raises:
-        UserError: it cannot be made, is no model folder, or holds a network of another kind or weights without the
-            state of their training, or another run is training in it.
+        UserError: the folder cannot be created, is not a model folder, holds a network of another kind or weights
+            without a checkpoint, or is used by another run.
     """
     if not ranks.is_first:
         ranks.wait()
@@ -126,7 +122,7 @@ def run_folder(folder: Path, restart: bool, kind: str, ranks: Ranks = ALONE) -> 
     is_new = [path.name for path in folder.iterdir()] == [TRAINING_STATE] and not (state / CHECKPOINT).exists()
     run.take_up()
     try:
-        # A run that was to replace the network, and is gone now, had a state, too.
+        # Check again: `take_up` may have deleted a restarted run, which also had a checkpoint.
         _require_state(folder, restart)
         ranks.wait()
         yield run
@@ -152,10 +148,10 @@ def _check_folder(folder: Path, restart: bool, kind: str) -> None:
 
 
 def _require_state(folder: Path, restart: bool) -> None:
-    """Check that the training of a network that is there can go on, unless it is to be replaced.
+    """Check that a network in the folder has a checkpoint, unless it is to be replaced.
 
     Raises:
-        UserError: there is no state of it.
+        UserError: there is no checkpoint.
     """
     if not restart and network_file(folder, WEIGHTS).exists() and not any(folder.rglob(CHECKPOINT)):
         raise UserError(
@@ -165,7 +161,7 @@ def _require_state(folder: Path, restart: bool) -> None:
 
 
 def places(files: Mapping[str, str | Path | None]) -> dict[str, str | None]:
-    """Return where some files are found from any folder, for the description of a model; `-` stays what it is."""
+    """Return absolute paths for the description of a model; `-` is kept."""
     return {name: None if path is None else _place(path) for name, path in files.items()}
 
 

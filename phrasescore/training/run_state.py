@@ -1,4 +1,4 @@
-"""The state of a run, network, optimiser and progress: begun or taken up from its folder, shared, and saved there."""
+"""The state of a run (network, optimiser, progress): resume it, share it among ranks, and save it."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _DATA = {
     "shortlist": "another shortlist",
     "plugins": "other plugins, or others than they are now (config.json names them)",
 }
-"""What of a run is kept as a digest, which says nothing to a reader, in words."""
+"""Descriptions of digests in a fingerprint, for messages."""
 
 
 class RunState:
-    """Where a run stands, on every rank. The first rank alone reads and writes the folder."""
+    """The state of a run on each rank. Only the first rank reads and writes the folder."""
 
     def __init__(
         self,
@@ -50,13 +50,13 @@ class RunState:
         run: dict[str, Any],
         ranks: Ranks,
     ) -> None:
-        """Stand at the start of a run.
+        """Create the initial state of a run.
 
         Args:
             folder: the model folder.
-            network: with its initial weights.
-            optimiser: of these.
-            run: what must be the same for the run to be resumed, as JSON values.
+            network: the network with its initial weights.
+            optimiser: the optimiser of these weights.
+            run: fingerprint of the run, as JSON values; it must be equal for a run to be resumed.
             ranks: the processes that share each batch.
         """
         self._folder, self._network, self._optimiser, self.run, self._ranks = folder, network, optimiser, run, ranks
@@ -64,15 +64,15 @@ class RunState:
         self.saved_at = time.monotonic()
 
     def begin(self, describe: Callable[[Path], None], restart: bool) -> None:
-        """Take up the run in the folder, or start one there.
+        """Resume the run in the folder or start a new one.
 
         Args:
-            describe: writes the description of the model, which says how it is trained now, into a folder.
+            describe: writes the description of the model, with the current settings, into a folder.
             restart: start over even if the folder holds a run.
 
         Raises:
-            UserError: the folder holds a run with other settings or data, or a damaged one, or the ranks differ in
-                them.
+            UserError: the folder holds a damaged run or a run with other settings or data, or the ranks differ in
+                settings or data.
         """
         self._check_ranks()
         if self._ranks.is_first:
@@ -94,18 +94,18 @@ class RunState:
     def _read_metrics(self) -> bytes:
         return read_regular(self._metrics, LARGEST_JSON_LINES) if self._metrics.exists() else b""
 
-    # Taking up
+    # Resuming
 
     def _resume(self) -> bool:
-        """Take up the state an earlier run left in the folder; return whether there was one that had begun to learn.
+        """Load the checkpoint in the folder; return whether there was one with at least one update.
 
         Raises:
-            UserError: it was started with other settings or data, or is damaged.
+            UserError: the checkpoint is damaged or has other settings or data.
         """
         if not self._folder.checkpoint.exists():
             return False
         with open_checkpoint(self._folder.checkpoint) as checkpoint:
-            # What failed before its first update, in a plugin, say, may be done anew in another way.
+            # A run that failed before its first update, for instance in a plugin, may be started with other settings.
             if checkpoint.progress.update == 0:
                 return False
             self._check_run(checkpoint.run)
@@ -116,10 +116,10 @@ class RunState:
         return True
 
     def _check_run(self, before: dict[str, Any]) -> None:
-        """Check that an earlier run was started with the same settings and data.
+        """Check that an earlier run has the same settings and data.
 
         Raises:
-            UserError: it was not.
+            UserError: they differ.
         """
         if difference := self._difference(before):
             raise UserError(
@@ -128,37 +128,37 @@ class RunState:
             )
 
     def _difference(self, other: dict[str, Any]) -> str | None:
-        """Return in words what another run was started with that this one was not, None if there is nothing."""
+        """Describe the first difference between the fingerprints, None if they are equal."""
         for key in (*self.run, *other):
             if other.get(key) != self.run.get(key):
                 return _DATA.get(key, f"another {key} ({other.get(key)}, now {self.run.get(key)})")
         return None
 
     def _records_of(self, checkpoint: Checkpoint) -> bytes:
-        """Return the records of the evaluations before a checkpoint, without those that a killed run made after it.
+        """Return the evaluation records up to a checkpoint, without later records of a killed run.
 
         Raises:
-            UserError: they are not those that were written.
+            UserError: the records do not match their digest.
         """
         content = self._read_metrics()
         kept = content[: checkpoint.records.length]
-        # Who removes the file can do without.
+        # Users may delete the file.
         if content and Records.of(kept) != checkpoint.records:
             raise UserError(f"{self._metrics}: is damaged; copy it again, or remove it to go on without its records")
         return kept
 
     def _catch_up(self) -> None:
-        """Write what a kill may have kept an earlier run from writing behind its last state: the weights in it."""
+        """Write the weights of the checkpoint if a kill kept the earlier run from writing them."""
         if self.progress.best_loss is not None and self.progress.best_update == self.progress.update:
             self.save_weights()
 
     # Ranks
 
     def _check_ranks(self) -> None:
-        """Check that all ranks were started with the same settings and data.
+        """Check that all ranks have the same settings and data.
 
         Raises:
-            UserError: this one was not.
+            UserError: this rank differs from the first.
         """
         if difference := self._difference(self._ranks.of_first(lambda: self.run)):
             raise UserError(
@@ -168,7 +168,7 @@ class RunState:
         self._ranks.wait()
 
     def _follow_first(self) -> None:
-        """Take the state of the first rank, which has begun the run or resumed it."""
+        """Copy the state from the first rank, which has started or resumed the run."""
         if self._ranks.number == 1:
             return
         self.progress, network, optimiser = self._ranks.of_first(self._on_the_cpu)
@@ -176,7 +176,7 @@ class RunState:
         load_optimiser(self._optimiser, optimiser)
 
     def _on_the_cpu(self) -> tuple[Progress, dict[str, Tensor], dict[str, Tensor]]:
-        """Return where the run stands, and the states of network and optimiser in tensors that no GPU holds."""
+        """Return the progress and the states of network and optimiser, with tensors on the CPU."""
         states = self._network.state_dict(), optimiser_tensors(self._optimiser)
         network, optimiser = ({name: tensor.cpu() for name, tensor in state.items()} for state in states)
         return self.progress, network, optimiser
@@ -184,16 +184,12 @@ class RunState:
     # Saving
 
     def record(self, line: bytes) -> None:
-        """Write one more line of `metrics.jsonl`.
-
-        Raises:
-            UserError: the disk is full.
-        """
+        """Append a line to `metrics.jsonl`."""
         with full_disk_told(str(self._metrics)), self._metrics.open("ab") as stream:
             stream.write(line)
 
     def save(self) -> None:
-        """Write the state."""
+        """Write the checkpoint."""
         self.saved_at = time.monotonic()
         if not self._ranks.is_first:
             return
@@ -201,11 +197,11 @@ class RunState:
         write_checkpoint(self._folder.checkpoint, self._network, self._optimiser, self.progress, self.run, records)
 
     def save_weights(self) -> None:
-        """Write weights that were measured; those of a network that they are to replace are there until then."""
+        """Write the best weights, which replace an earlier network if there is one."""
         save_weights(self._folder.files, self._network)
         self._folder.replace()
 
     def save_first_weights(self) -> None:
-        """Write weights to look at, if there are none yet, nor a network that measured ones are to replace."""
+        """Write the current weights if the folder has none and no earlier network is to be replaced."""
         if self.progress.best_loss is None and not self._folder.replaces_another:
             save_weights(self._folder.files, self._network)

@@ -1,4 +1,4 @@
-"""Training an encoder-decoder on sentences."""
+"""Train an encoder-decoder on sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from phrasescore.training.task import BatchLoss, Examples
 
 @dataclass(frozen=True)
 class SentenceTask(PairTask):
-    """Maximises the mean ln p of a target word. Its examples are lines of parallel text."""
+    """Maximises the mean ln p per target word. Examples are lines of parallel text."""
 
     unit: ClassVar[str] = "sentence"
 
@@ -29,19 +29,19 @@ class SentenceTask(PairTask):
 
     @property
     def measuring(self) -> float:
-        """The time to measure a sentence, twice and with its share of translations, for one that is learnt from."""
+        """Relative time to evaluate a sentence: two losses and a share of the translations."""
         translated = 0 if self.bleu is None else len(self.bleu.references) / max(1, len(self.validation or ()))
         return 0.5 + 0.5 * translated
 
     def loss(self, examples: Examples) -> BatchLoss:
-        """Return the mean negative log-likelihood of the words and end symbols of some sentences."""
+        """Return the mean negative log-likelihood per word and end symbol of a batch."""
         log_prob_I = self.log_probs(examples)
         return BatchLoss(-log_prob_I.sum() / len(log_prob_I), len(log_prob_I))
 
     def measure(self, pairs: PhrasePairs) -> SentenceLoss:
-        """Return the loss on some sentences; on those of validation also BLEU, of translations of some of them."""
+        """Return the loss; on validation data also BLEU of a sample."""
         loss = sentence_loss(self.network, pairs, self.device, self.measured)
-        # A loss that is not a number ends the training, with a sentence of its own.
+        # A loss that is not finite ends training with its own message.
         if pairs is not self.validation or self.bleu is None or not math.isfinite(loss.per_example):
             return loss
         return replace(loss, bleu=self.bleu.score(self.network, self.device))

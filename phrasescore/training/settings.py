@@ -1,4 +1,4 @@
-"""Everything a user can set about the training of an encoder-decoder."""
+"""All user settings of training an encoder-decoder."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _FEW_WORDS = 3
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything a user can set about a run."""
+    """All user settings of a run."""
 
     model: ModelConfig
     data: DataConfig
@@ -54,11 +54,11 @@ class Settings:
 
     @classmethod
     def of(cls, learns_from: LearnsFrom, preset: str | None, layers: Sequence[Layer]) -> Settings:
-        """Return the settings of a preset, or of the default one, under the layers of the user.
+        """Merge a preset, or the default preset, with the layers of the user.
 
         Raises:
-            UserError: a key or a value is wrong.
-            UsageError: a setting is for other data.
+            UserError: a key or a value is invalid.
+            UsageError: a setting is for another kind of data.
         """
         if preset == DEFAULT_PRESETS["aligned"] and learns_from != "aligned":
             raise UsageError(
@@ -69,7 +69,7 @@ class Settings:
         if learns_from == "table":
             for name in options_of(SentenceConfig).keys() & merged.given.keys():
                 raise UsageError(f"{merged.given[name]}: is for parallel text; leave it out, or give such text")
-        # A preset may be for other data.
+        # A preset may have settings for another kind of data.
         for name in _IDLE[learns_from]:
             values["training"].pop(name, None)
         return cls(
@@ -82,7 +82,7 @@ class Settings:
         )
 
     def fitted(self, examples: int) -> Settings:
-        """Return the settings for so many distinct pairs, or sentences."""
+        """Return the settings with `auto` values resolved for a number of distinct pairs or sentences."""
         found = settings_by_size(
             examples, self.training.batch_size, self.model.in_context, max_updates=self.training.max_updates
         )
@@ -98,18 +98,18 @@ class Settings:
         )
 
     def fixed(self) -> dict[str, Any]:
-        """Return what must be the same when a run is resumed, as JSON values."""
+        """Return the settings that must be equal for a run to be resumed, as JSON values."""
         sentences = [] if self.sentences is None else [self.sentences]
         return fixed_values(self.model, self.data, self.training, *sentences)
 
     def check(self) -> None:
-        """Check, before anything is read, that what is chosen by name exists and that the network's forms go together.
+        """Check, before any data are read, that all chosen names exist and that the network's options are compatible.
 
         Raises:
-            UserError: something does not exist (the nearest name is suggested), two forms do not go together, or one
-                would change nothing.
+            UserError: a name does not exist (the nearest name is suggested), options are incompatible, or an option
+                would have no effect.
         """
-        # Here, for they need PyTorch, which takes seconds to import: help and mistyped options should not wait for it.
+        # Imported late: PyTorch takes seconds to import, and --help and usage errors should not wait for it.
         from phrasescore.nn.encoder_decoder import EncoderDecoder
         from phrasescore.nn.size import without_numbers
         from phrasescore.training.optimisers import OPTIMISERS
@@ -121,15 +121,15 @@ class Settings:
         if self.model.in_context and self.sentences is not None:
             self.sentences.check_effect_in_context()
         self._check_given()
-        # What a plugin does may need numbers, which this network does not have: only building the real one tells.
+        # A plugin may need values, which this network does not have; building the real network reports its errors.
         with suppress(RuntimeError):
             without_numbers(lambda: EncoderDecoder(self.model, _FEW_WORDS, _FEW_WORDS))
 
     def _check_given(self) -> None:
-        """Refuse options that were given and would change nothing.
+        """Reject options that were given and have no effect.
 
         Raises:
-            UsageError: one was.
+            UsageError: such an option was given.
         """
         model, idle = self.model, partial(refuse_given, self.given)
         if not model.in_context:
@@ -145,11 +145,11 @@ class Settings:
         if not model.feed_word:
             idle(["teacher_forcing"], "where no words are fed to the decoder")
         if model.attends_before_step and not model.feed_context and "feed_context" in self.given:
-            # To set it to true is no contradiction.
+            # Setting it to true is no contradiction.
             raise UsageError(
                 f"{self.given['feed_context']}: changes nothing where attention looks before the step, which gets what "
                 "it found; leave it out"
             )
-        # To set it to false is no contradiction, and settings of systems that extend one another may do so.
+        # Setting it to false is no contradiction, and is convenient in settings of systems that extend one another.
         if model.summary and not model.uses_summary:
             idle(["summary"], "where neither the steps nor the first state of the decoder see the summary")

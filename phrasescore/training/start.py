@@ -1,4 +1,4 @@
-"""How a training begins: a trainer at its start, or where an earlier run in the folder stopped."""
+"""Create a trainer that starts a new run or resumes an interrupted one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from phrasescore.training.task import TaskT
 
 @dataclass(frozen=True)
 class Description:
-    """What the folder of a run says of it."""
+    """The description of a run for its folder."""
 
     fixed: dict[str, Any]
-    """What must be the same for the run to be resumed, as JSON values."""
+    """Fingerprint of the run, as JSON values; it must be equal for a run to be resumed."""
     facts: dict[str, Any]
     """Of the data: files, digests, counts."""
     save: Callable[[Path, dict[str, Any]], None]
@@ -28,7 +28,7 @@ class Description:
 
 @dataclass(frozen=True)
 class Start:
-    """How a run begins, and who is told of it."""
+    """How a run starts, and its callbacks."""
 
     restart: bool = False
     """Whether to start over even if the folder holds a run."""
@@ -40,16 +40,16 @@ class Start:
     """The processes that train together."""
 
     def trainer(self, home: RunFolder, task: TaskT, description: Description) -> Trainer[TaskT]:
-        """Return a trainer that is ready to go.
+        """Return a trainer that is ready to train.
 
         Args:
             home: the model folder.
-            task: what to train.
-            description: what the folder is to say of it.
+            task: the task to train.
+            description: the description to write into the folder.
 
         Raises:
-            UsageError: nothing would end the run, or a schedule would not do what it says.
-            UserError: the folder holds a run with other settings or data, or a damaged one.
+            UsageError: training would never end, or the schedule would have no effect.
+            UserError: the folder holds a damaged run or a run with other settings or data.
         """
         trainer = Trainer(home, task, description.fixed, self.ranks)
 

@@ -1,4 +1,4 @@
-"""What a `Trainer` trains: a network, its examples, its loss, and how it is measured."""
+"""The interface of tasks for a `Trainer`: network, examples, loss and evaluation."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ Examples = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class BatchLoss:
-    """The loss on a batch that is learnt from."""
+    """The loss on a training batch."""
 
     mean: Tensor
-    """What is to fall, with its gradient: nats per term."""
+    """Mean loss with its gradient, in nats per term."""
     terms: int
-    """How many terms it is the mean of: the batch's pairs, or its words. 0 where there is nothing to learn from."""
+    """Number of terms (pairs or words) in the mean; 0 if the batch has nothing to train on."""
 
 
 class Loss(Protocol):
-    """The loss on examples that are not learnt from: a dataclass, whose fields go into `metrics.jsonl`."""
+    """The loss on held-out or validation examples: a dataclass whose fields are written to `metrics.jsonl`."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def per_example(self) -> float:
-        """What is to fall: nats per example."""
+        """The loss that selects the weights, in nats per example."""
         ...
 
     def __str__(self) -> str:
-        """Return it in a few words, for a line about an evaluation."""
+        """Return a short text for the log."""
         ...
 
 
 class Task(Protocol):
-    """One kind of training. Examples are handed out by number, so that a run resumes in the middle of a pass."""
+    """A kind of training. Examples are numbered, so that a run can be resumed in the middle of an epoch."""
 
     unit: ClassVar[str]
-    """What an example is called: `pair`, `word`."""
+    """Name of an example, such as `pair` or `word`."""
 
     @property
     def network(self) -> nn.Module:
-        """The network, on its device, with its initial weights."""
+        """Network on its device, with its initial weights."""
         ...
 
     @property
@@ -60,16 +60,16 @@ class Task(Protocol):
 
     @property
     def device(self) -> Device:
-        """Where and how precisely to compute."""
+        """Device and precision."""
         ...
 
     @property
     def batches_per_pass(self) -> int:
-        """How many batches `batches` yields."""
+        """Number of batches per epoch."""
         ...
 
     def batches(self, number: int) -> Iterator[Examples]:
-        """Yield the batches of a pass, the same ones whenever it is asked for the same pass."""
+        """Yield the batches of an epoch; they depend only on its number."""
         ...
 
     def loss(self, examples: Examples) -> BatchLoss:
@@ -78,21 +78,21 @@ class Task(Protocol):
 
     @property
     def measuring(self) -> float:
-        """The time to measure an example, as a share of that to learn from one, about."""
+        """Approximate time to evaluate an example, relative to the time to train on one."""
         ...
 
     @property
     def held_out(self) -> Sized:
-        """What was taken from the training data to be measured on."""
+        """Held-out examples of the training data."""
         ...
 
     @property
     def validation(self) -> Sized | None:
-        """Other data to be measured on, if there is any."""
+        """Validation data, if any."""
         ...
 
     def measure(self, data: Any) -> Loss:
-        """Return the loss on `held_out` or `validation`, which are not empty then."""
+        """Return the loss on `held_out` or `validation`; the argument is never empty."""
         ...
 
 

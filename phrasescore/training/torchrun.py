@@ -1,4 +1,4 @@
-"""Whether `torchrun` has started this process as one of several that train one network."""
+"""Detect and join distributed training started by `torchrun`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from phrasescore.training.ranks import ALONE, Ranks
 
 @contextmanager
 def joined() -> Iterator[Ranks]:
-    """Join the other ranks of a training if `torchrun` has started this process as one of several.
+    """Join the other ranks if `torchrun` started this process; otherwise return a single rank.
 
-    Where some of them fail, the first that does raises its error, which tells of all; the others exit silently.
+    If ranks fail, the first one to fail raises its error and the others exit silently.
 
     Raises:
-        UserError: the others do not come, or one of them has died.
-        SystemExit: another rank tells what is wrong.
+        UserError: the other ranks do not connect, or one of them has died.
+        SystemExit: another rank reports the error.
     """
     if os.environ.get("WORLD_SIZE", "") in ("", "1"):
         yield ALONE

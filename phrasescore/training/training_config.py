@@ -1,4 +1,4 @@
-"""How a network is trained, as data."""
+"""Configuration of training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Schedule = Literal["constant", "linear", "cosine"]
 BUDGET = {"epochs", "max_updates", "max_minutes"}
 _FOLLOW_BUDGET = {"warmup_updates", "evaluate_every"}
 _MAY_CHANGE = BUDGET | _FOLLOW_BUDGET | {"patience", "bleu_sentences", "source_corpus", "target_corpus"}
-"""What may be different when a run is resumed. Of a corpus that is its name: the vocabularies tell what it holds."""
+"""Settings that may differ when a run is resumed. Names of corpora may differ: the vocabularies show their content."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class TrainingConfig:
 
 
 def fixed_values(*sections: Section) -> dict[str, Any]:
-    """Return what of some sections, and of the plugins, must be the same when a run is resumed, as JSON values."""
+    """Return the settings and plugins that must be equal for a run to be resumed, as JSON values."""
     values = {item.name: getattr(section, item.name) for section in sections for item in fields(section)}
     fixed = {key: value for key, value in values.items() if key not in _MAY_CHANGE}
     if plugins := loaded_plugins():
