@@ -1,4 +1,4 @@
-"""What a program takes from `phrasescore` beside its classes: functions that do what the commands do."""
+"""The functions of the public Python interface, which correspond to the commands."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ from phrasescore.training.start import Start
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, WordCounts], None]
-"""Takes the number of pairs scored so far, and the counts of their words."""
+"""Called with the number of pairs scored so far and the counts of their words."""
 _OCCURRENCES_AT_ONCE = 65_536
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# What stands between backticks is for a shell.
+# Text between backticks is a shell command and stays as it is.
 _OPTION = re.compile(r"`[^`]*`|(?<![\w/-])--([a-z][a-z-]*)(?![\w/.])")
 
 
 def _naming_fields(*sections: type[Section]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Let messages name options as a function takes them: `max_minutes`, where a command line has `--max-minutes`."""
+    """Make messages spell options as keyword arguments, `max_minutes` instead of `--max-minutes`."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         own = {*inspect.signature(function).parameters, *(one.name for section in sections for one in fields(section))}
@@ -94,26 +94,26 @@ def train(
 ) -> PhraseScorer:
     """Train an encoder-decoder, as `phrasescore train` does, and return it, ready to score.
 
-    An interrupted run in the folder is resumed; a finished one is not repeated.
+    An interrupted run in the folder is resumed; a finished run is not repeated.
 
     Args:
         data: a phrase table, plain or compressed; `ParallelText(source, target)` for a network of whole sentences; or
             `ParallelText(source, target, alignment)` for a network of phrases in context (+CTX).
-        folder: the model folder; it is made if it does not exist.
-        validation: other data of the same kind, whose loss decides which weights are kept.
-        preset: the settings to begin with, a name of `phrasescore train --preset`; None for the default of the data.
+        folder: the model folder; it is created if it does not exist.
+        validation: data of the same kind, whose loss selects the weights to keep.
+        preset: the base settings, a name of `phrasescore train --preset`; None for the default of the data.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         precision: of matrix products: `auto`, `fp32` or `bf16`.
         restart: start over even if the folder holds a run.
-        on_update: called now and then with the loss and the share of the training that is done.
+        on_update: called periodically with the loss and the fraction of the training that is complete.
         on_evaluation: called with each evaluation.
         say: called with a line about unusual input.
-        options: settings other than the preset's, by their names in TOML, such as `hidden=128`, `attention="concat"`;
+        options: settings that override the preset, by their names in TOML, such as `hidden=128`, `attention="concat"`;
             `phrasescore train --help-all` lists them.
 
     Raises:
-        TypeError: there is no such option, or `validation` is of another kind than `data`.
-        UserError: a value is wrong, the data is faulty, or the folder holds something else or another run.
+        TypeError: an option does not exist, or `validation` is of another kind than `data`.
+        UserError: a value or the data is invalid, or the folder holds something else or another run.
     """
     kind, others = _learns_from(data), None if validation is None else _learns_from(validation)
     if others not in (None, kind):
@@ -163,18 +163,19 @@ def annotate(
     Processes are spawned: a script that calls this needs the usual `if __name__ == "__main__":`.
 
     Args:
-        table: its file, `-` for standard input.
-        model: what scores, or a model folder.
-        output: where to write, compressed by its suffix, `-` for standard output; None scores without writing.
-        progress: called after each block with the counts so far and the share of the table read.
+        table: the input file, `-` for standard input.
+        model: a scorer, or a model folder.
+        output: the output file, compressed according to its suffix, `-` for standard output; None scores without
+            writing.
+        progress: called after each chunk with the counts so far and the fraction of the table that has been read.
         say: called with each warning about the model or the texts, and when an interrupted run is resumed.
         options: the fields of `AnnotateConfig`, such as `columns=["score", "unknown-target"]`, `processes=4`.
 
     Raises:
-        TypeError: there is no such option.
-        UserError: a value is wrong, the table is empty, faulty or cannot be read, the model is damaged or does not give
-            a column, or the output cannot be written or is the table; then there is no output, and an old one is as it
-            was.
+        TypeError: an option does not exist.
+        UserError: a value is invalid, the table is empty, malformed or unreadable, the model is damaged or lacks a
+            column, or the output cannot be written or is the table. Then no output is written, and an old file stays
+            unchanged.
     """
     require_known("annotate()", options, [AnnotateConfig])
     config = AnnotateConfig(**check_values(AnnotateConfig, options, "annotate()"))
@@ -197,21 +198,22 @@ def score(
     per_word: bool = False,
     progress: Progress = lambda scored, words: None,
 ) -> Floats:
-    """Return a number for each phrase pair, [N]: ln p(target | source), end symbol included, by an encoder-decoder.
+    """Score phrase pairs, [N]; an encoder-decoder returns ln p(target | source), end symbol included.
 
-    A natural logarithm. Spaces separate words, as in the table that the model was trained on. A network trained for
-    source-given-target gives ln p(source | target). A network in context takes the phrase for the sentence.
+    Log-probabilities are natural logarithms. Spaces separate words, as in the table that the model was trained on. A
+    network
+    trained for source-given-target returns ln p(source | target). A network in context uses the phrase as the sentence.
 
     Args:
         pairs: source and target phrases, `str` or `bytes`; or a DataFrame with the columns `source` and `target`.
         model: a scorer, or a model folder.
-        column: what to return, one of `model.columns`, such as `unknown-target`; None for the first.
+        column: the column to return, one of `model.columns`, such as `unknown-target`; None for the first.
         per_word: return the column `per-word`: ln p divided by the number of predicted words plus one.
-        progress: called from time to time with the number of pairs scored and of their words, known and unknown.
+        progress: called periodically with the number of pairs scored and the counts of their words.
 
     Raises:
-        TypeError: they are not pairs of texts.
-        UserError: a text cannot be a phrase, a source has no words, there is no such column, or the model is damaged.
+        TypeError: the pairs are not pairs of texts.
+        UserError: a phrase is invalid, a source has no words, the column does not exist, or the model is damaged.
     """
     scorer = _loaded(model)
     columns = [_column_of(scorer, column, per_word=per_word)]
@@ -232,23 +234,24 @@ def score_in_context(
     per_word: bool = False,
     progress: Progress = lambda scored, words: None,
 ) -> Floats:
-    """Return ln p(target | source phrase, its sentence), end symbol included, of each phrase, [N].
+    """Score phrases in context, [N]: ln p(target | source phrase, its sentence), end symbol included.
 
-    A natural logarithm. Phrases of one sentence that follow each other share the work for the sentence.
+    Log-probabilities are natural logarithms. Consecutive phrases of one sentence share the computation for the
+    sentence.
 
     Args:
-        phrases: sentence, position (its first word, from 0, and the word after its last one) and translation of each,
-            as `("the black dogs sleep .", (0, 3), "les chiens noirs")`; or a DataFrame with the columns `sentence`,
-            `start`, `end` and `target`.
+        phrases: sentence, position (index of the first word, from 0, and of the word after the last one) and
+            translation of each, as `("the black dogs sleep .", (0, 3), "les chiens noirs")`; or a DataFrame with the
+            columns `sentence`, `start`, `end` and `target`.
         model: a scorer in context, or its model folder.
-        column: what to return, as for `score`.
+        column: the column to return, as for `score`.
         per_word: as for `score`.
         progress: as for `score`.
 
     Raises:
         TypeError: a sentence or translation is not a text, or a position is not two integers.
-        UserError: a phrase has no words or is not in the sentence, a text cannot be a phrase, or the model is damaged
-            or does not condition on the sentence.
+        UserError: a phrase is invalid, has no words or is not in the sentence, or the model is damaged or does not
+            condition on the sentence.
     """
     scorer = _loaded(model)
     require_in_context(scorer)
@@ -260,16 +263,17 @@ def score_in_context(
 def word_scores(pairs: GivenPairs, model: PhraseScorer | str | Path) -> list[Floats]:
     """Return the scores of each phrase pair word by word: ln p of each target word and of the end symbol.
 
-    They are conditioned on the source and on the words before, and add up to the result of `score`. A network trained
-    for source-given-target scores the words of the source.
+    Each score is conditioned on the source and the previous words; their sum is the result of `score`. A network
+    trained for
+    source-given-target scores the words of the source.
 
     Args:
         pairs: as for `score`.
         model: an encoder-decoder, or its model folder.
 
     Raises:
-        TypeError: they are not pairs of texts.
-        UserError: a text cannot be a phrase, a source has no words, or the model is damaged or not an encoder-decoder.
+        TypeError: the pairs are not pairs of texts.
+        UserError: a phrase is invalid, a source has no words, or the model is damaged or not an encoder-decoder.
     """
     from phrasescore.analysis.word_scores import word_log_probs
 
@@ -313,17 +317,17 @@ def _encoder_decoder(model: PhraseScorer | str | Path, purpose: str) -> EncoderD
 def translate(
     sentences: Iterable[str | bytes], model: PhraseScorer | str | Path, **options: Any
 ) -> list[list[Translation]]:
-    """Return the translations of each sentence, best first, as `phrasescore translate` finds them.
+    """Return the translations of each sentence, best first, as `phrasescore translate` does.
 
     Args:
-        sentences: tokenised as what the network was trained on.
+        sentences: tokenised in the same way as the training data.
         model: a network, or a model folder.
-        options: of the search, by the names of the command's options with underscores, such as `beam=5`, `n_best=3`.
+        options: options of the search, named as those of the command with underscores, such as `beam=5`, `n_best=3`.
 
     Raises:
-        TypeError: a sentence is no text, or there is no such option.
-        UserError: a value is wrong, options do not go together, the network has not what they need, or a sentence has
-            a line end or is no UTF-8.
+        TypeError: a sentence is not a text, or an option does not exist.
+        UserError: a value is invalid, options conflict, the network does not support an option, or a sentence has a
+            line end or is not UTF-8.
     """
     require_known("translate()", options, [SearchConfig])
     if isinstance(sentences, str | bytes):
@@ -339,24 +343,24 @@ def translate(
 
 
 def check(table: str | Path, *, num_features: int | None = None, limit: int | None = None) -> TableReport:
-    """Return what is in a phrase table and what Moses would refuse, as `phrasescore check` finds it.
+    """Check a phrase table, as `phrasescore check` does: report its content and what Moses rejects.
 
     Args:
-        table: its file.
-        num_features: how many score columns `num-features` in moses.ini promises.
-        limit: read only so many lines.
+        table: the input file.
+        num_features: the number of score columns, as in `num-features` of moses.ini.
+        limit: the number of lines to read.
 
     Raises:
-        UserError: a value is wrong, the file cannot be read at all, or its compressed data is damaged.
+        UserError: a value is invalid, the file cannot be read, or its compressed data is damaged.
     """
     check_values(_Checking, {"num_features": num_features, "limit": limit}, "check()")
-    # A number would be taken for an open file.
+    # fspath rejects an integer, which would be taken for a file descriptor.
     return check_table(os.fspath(table), columns=num_features, limit=limit)
 
 
 @dataclass(frozen=True)
 class _Checking(Section):
-    """What `check` checks of its values."""
+    """The options of `check`."""
 
     num_features: int | None = option(None, "score columns that are promised", minimum=1)
     limit: int | None = option(None, "lines to read", minimum=1)
@@ -370,8 +374,8 @@ def join(parts: Sequence[str | Path], output: str | Path) -> int:
         output: the table to write, with the same suffix as the shards.
 
     Raises:
-        TypeError: `parts` is one path.
-        UserError: a shard is missing or damaged, or belongs to another table, network or options than the others.
+        TypeError: `parts` is a single path.
+        UserError: a shard is missing or damaged, or has another table, network or options than the others.
     """
     if isinstance(parts, str | Path):
         raise TypeError(f"parts: is one file; give a list, as [{str(parts)!r}]")
@@ -379,12 +383,12 @@ def join(parts: Sequence[str | Path], output: str | Path) -> int:
 
 
 def read_report(path: str | Path) -> dict[str, Any]:
-    """Return what a command has reported as JSON (`--report`), or of a model folder its description and evaluations.
+    """Read a JSON report of a command (`--report`), or the description and evaluations of a model folder.
 
-    The latter are the contents of `config.json` and, as `evaluations`, the lines of `metrics.jsonl`.
+    For a model folder the result is the content of `config.json`, with the lines of `metrics.jsonl` as `evaluations`.
 
     Raises:
-        UserError: it cannot be read, or is no JSON.
+        UserError: the file cannot be read, or is not JSON.
     """
     path = Path(path)
     if not path.is_dir():

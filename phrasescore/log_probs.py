@@ -1,7 +1,7 @@
-"""What a network may say: finite numbers, and where they are log-probabilities none above 0.
+"""Validation of network outputs: numbers are finite, and log-probabilities not positive.
 
-Networks and their answers are checked where the answers enter the programs, on the CPU: `scoring/engine.py` for pairs,
-`search/decoding.py` for the next words, `lm/scorer.py` for words in context. What comes after may rely on it.
+Outputs are validated where they enter the programs, on the CPU: `scoring/encoder_decoder.py` for pairs,
+`search/decoding.py` for the next words, `lm/scorer.py` for words in context. Later code relies on it.
 """
 
 from __future__ import annotations
@@ -14,26 +14,29 @@ from numpy.typing import NDArray
 from phrasescore.errors import UserError
 
 ROUNDING = 0.01
-"""Nats by which ln p of one symbol may lie above 0. A certain word's is off by 1e-4 where logits are near 100, by 1e-2
-where 16-bit products make logits near 1,000; no network that learned something goes that far."""
+"""Tolerance in nats by which ln p of one symbol may exceed 0.
+
+The rounding error for a certain word is 1e-4 for logits near 100, and 1e-2 where 16-bit products give logits near 1,000,
+which no trained network reaches.
+"""
 
 
 def are_log_probs(values: NDArray[np.floating], symbols: NDArray[np.integer] | int = 1) -> NDArray[np.bool_]:
-    """Return which numbers may be ln p of so many symbols: finite, and above 0 by rounding at most."""
+    """Return which values are valid as ln p of `symbols` symbols: finite, and positive by rounding at most."""
     possible: NDArray[np.bool_] = (values > -np.inf) & (values <= ROUNDING * symbols)
     return possible
 
 
 def require_log_probs(values: NDArray[np.floating], origin: Path | str, symbols: NDArray[np.integer] | int = 1) -> None:
-    """Check numbers that a network gives for ln p.
+    """Validate log-probabilities that a network returns.
 
     Args:
         values: on the CPU.
         origin: the network's folder, for the message.
-        symbols: how many symbols each is ln p of.
+        symbols: the number of symbols that each value covers.
 
     Raises:
-        UserError: one is not finite or above 0.
+        UserError: a value is not finite or is positive.
     """
     if not are_log_probs(values, symbols).all():
         raise UserError(
@@ -43,10 +46,10 @@ def require_log_probs(values: NDArray[np.floating], origin: Path | str, symbols:
 
 
 def require_finite(values: NDArray[np.floating], origin: Path | str) -> None:
-    """Check numbers of a network that may have either sign, as unnormalised scores and vectors.
+    """Validate outputs of a network that may have either sign, such as unnormalised scores and vectors.
 
     Raises:
-        UserError: one is not finite.
+        UserError: a value is not finite.
     """
     if not np.isfinite(values).all():
         raise UserError(

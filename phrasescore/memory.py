@@ -1,4 +1,4 @@
-"""How much memory there is still to take."""
+"""Available memory."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ _KIBIBYTE = 1 << 10
 
 
 def available_memory() -> int:
-    """Return how many bytes this process can still take, as far as the system tells.
+    """Return how many bytes this process can still allocate, as far as the system reports it.
 
-    It is the least of what the machine has free, what the control groups leave that the process is in (those of a
-    container or of a batch system), and its own limit of address space (`ulimit -v`). Pages of files that are only
-    kept for speed count as free.
+    It is the minimum of the free memory of the machine, the remainder of the control groups of the process (those of a
+    container or a batch system), and its limit of address space (`ulimit -v`). Pages of the file cache count as free.
     """
     return max(min([_free_in_the_machine(), *_free_in_control_groups(), *_free_address_space()]), 0)
 
 
 def _free_in_the_machine() -> int:
     found = re.search(r"^MemAvailable: +(\d+) kB$", _read(_ROOT / "proc/meminfo"), re.MULTILINE)
-    # Other systems than Linux tell what the machine has.
+    # Other systems than Linux report the total memory of the machine only.
     return int(found[1]) * _KIBIBYTE if found else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _free_in_control_groups() -> Iterator[int]:
-    """Yield what each group leaves that sets a limit, from that of the process to the outermost."""
+    """Yield the remainder of each group that sets a limit, from the innermost to the outermost."""
     mounted = _ROOT / "sys/fs/cgroup"
     for line in _read(_ROOT / "proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)
@@ -41,7 +40,7 @@ def _free_in_control_groups() -> Iterator[int]:
         else:
             continue
         inner = top / group.lstrip("/")
-        # A container may see its group as the top, and not the path to it.
+        # A container may see its group as the root, and not the path to it.
         for folder in (inner, *inner.parents):
             limit, usage = _read(folder / limit_file).strip(), _read(folder / usage_file).strip()
             if limit.isdigit() and usage.isdigit():
@@ -59,7 +58,7 @@ def _free_address_space() -> Iterator[int]:
 
 
 def _read(path: Path) -> str:
-    """Return what the system says in a file of its own, nothing if there is none."""
+    """Return the content of a system file, or an empty string if it does not exist."""
     try:
         return path.read_text(errors="replace")
     except OSError:

@@ -1,7 +1,7 @@
-"""Hidden files and locks in folders where others may write, too.
+"""Hidden files and locks in folders where other users may write, too.
 
-A hidden file has a name that nobody can guess, is new, and is never one that stands there already. Links are not
-followed, and what belongs to another user is neither opened nor believed.
+A hidden file is new and has an unpredictable name. Links are not followed, and files of other users are neither opened
+nor trusted.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _LONGEST_PAUSE = 0.05
 
 
 def make_temporary(path: Path) -> tuple[Path, int]:
-    """Make an empty file in the folder of `path` that is to be renamed to it; return its name and its descriptor.
+    """Create an empty hidden file that is later renamed to `path`; return its name and descriptor.
 
     It is called `.NAME.RANDOM.tmp`, has the permissions of the file at `path` if there is one, and is locked until the
-    descriptor is closed. Such files of ours that runs have left when they were killed are removed.
+    descriptor is closed. Hidden files that killed runs of this user have left are removed.
 
     Raises:
-        UserError: the folder cannot be written, or another run has such a file: it is writing `path`.
+        UserError: the folder cannot be written, or another run is writing `path`.
     """
     try:
         hidden = hidden_name(path)
@@ -51,7 +51,7 @@ def make_temporary(path: Path) -> tuple[Path, int]:
                 _discard(temporary, descriptor)
                 raise
             _discard(temporary, descriptor)
-            # Of two runs that start at the same moment each may have found the other.
+            # Two runs that start at the same moment may each have found the other.
             time.sleep(random.uniform(0, _LONGEST_PAUSE))
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror}); check the folder and its rights") from error
@@ -64,7 +64,7 @@ def _discard(temporary: Path, descriptor: int) -> None:
 
 
 def hidden_name(path: Path) -> str:
-    """Return how the names of hidden files for `path` begin; there is room for 21 more bytes."""
+    """Return the common beginning of names of hidden files for `path`; it leaves 21 bytes for the rest of a name."""
     longest = os.pathconf(path.parent, "PC_NAME_MAX") - len(_ending())
     name = f".{path.name}"
     return name if len(os.fsencode(name)) <= longest else f".{hashlib.sha256(os.fsencode(name)).hexdigest()}"
@@ -75,8 +75,8 @@ def _ending() -> str:
 
 
 def _is_alone(temporary: Path, descriptor: int, hidden: str) -> bool:
-    """Lock a new hidden file and remove what killed runs have left; return whether no other run is at work."""
-    # Before it was locked another run may have taken it for such a leftover.
+    """Lock a new hidden file and remove leftovers of killed runs; return whether no other run is active."""
+    # Before the lock was taken, another run may have removed the file as a leftover.
     if not try_to_lock(descriptor) or not temporary.exists():
         return False
     owner, files = os.fstat(descriptor).st_uid, temporary.parent.iterdir()
@@ -85,15 +85,15 @@ def _is_alone(temporary: Path, descriptor: int, hidden: str) -> bool:
 
 
 def _remove_leftover(path: Path, owner: int) -> bool:
-    """Remove a hidden file that a killed run has left; return whether no run is at work on it.
+    """Remove a hidden file that a killed run has left; return whether no run is using it.
 
-    What another user may have put there is passed over, also if it is a second name of a file of ours.
+    Files of other users are ignored, and so are additional hard links to a file of this user.
     """
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode) or status.st_uid != owner or status.st_nlink > 1:
             return True
-        # Some network file systems lock only what may be written.
+        # Some network file systems lock only files that are open for writing.
         access = os.O_RDWR if status.st_mode & stat.S_IWUSR else os.O_RDONLY
         descriptor = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -106,10 +106,11 @@ def _remove_leftover(path: Path, owner: int) -> bool:
 
 
 def lock_file(path: Path, refusal: str) -> BinaryIO:
-    """Lock a file, made if it is not there, until it is closed; nothing in it is touched.
+    """Lock a file until it is closed; create it if it does not exist. Its content is not changed.
 
     Raises:
-        UserError: `refusal`, if another run holds it; or it cannot be opened, is a link, or its disk knows no locks.
+        UserError: with the message `refusal` if another run holds the lock; or the file cannot be opened, is a link, or
+            its file system does not support locks.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -124,7 +125,7 @@ def lock_file(path: Path, refusal: str) -> BinaryIO:
 
 
 def try_to_lock(file: IO[bytes] | int) -> bool:
-    """Lock an open file, or its descriptor, until it is closed; return whether nobody else holds it."""
+    """Lock an open file, or its descriptor, until it is closed; return whether the lock was free."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Outputs that appear whole or not at all, compressed by the suffix of their name."""
+"""Outputs that are written atomically, compressed according to the suffix of their name."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _SUFFIXES = {".gz": "gz", ".zst": "zst", ".xz": "xz", ".bz2": "bz2"}
-# igzip level 1 writes a phrase table at several hundred MB a second; the other formats keep their defaults.
+# igzip level 1 writes a phrase table at several hundred MB/s; the other formats use their defaults.
 _LEVELS = {"gz": 1}
 _POLL_MILLISECONDS = 100
 
 
 class _OutputFile(io.FileIO):
-    """A file that names itself when its disk is full: who writes several at once cannot tell which one it was.
+    """A file whose errors name it, so that a caller who writes several files knows which disk is full.
 
-    It can be abandoned, even while a thread waits for the reader of a pipe: what is written then comes to nothing. A
-    reader is waited for, too, where whoever shares the descriptor has told it not to wait.
+    It can be abandoned even while a thread waits for the reader of a pipe; later writes are discarded. A write blocks
+    even
+    if the descriptor is non-blocking, which another process that shares it may have requested.
     """
 
     def __init__(self, descriptor: int, label: str) -> None:
@@ -51,12 +52,12 @@ class _OutputFile(io.FileIO):
         self.is_abandoned = False
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write some bytes; return how many.
+        """Write some bytes; return their number.
 
         Raises:
             UserError: the disk is full.
         """
-        # A pipe with any room takes so many bytes at once.
+        # A writable pipe accepts at least this many bytes without blocking.
         some = memoryview(data)[: select.PIPE_BUF] if self._is_pipe else data
         with full_disk_told(self._label):
             while not self.is_abandoned:
@@ -67,7 +68,7 @@ class _OutputFile(io.FileIO):
 
 @contextmanager
 def full_disk_told(label: str) -> Iterator[None]:
-    """Turn the error of a full disk into a sentence; `label` is what could not be written, if the error does not say.
+    """Convert the error of a full disk into a message; `label` names the file if the error does not.
 
     Raises:
         FullDiskError: the disk is full.
@@ -77,7 +78,7 @@ def full_disk_told(label: str) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
-        # Where a file is copied, the second name is that of the copy.
+        # For a copy, the second name is the destination.
         name = error.filename2 or error.filename or label
         raise FullDiskError(
             f"{name}: cannot be written ({error.strerror}); free space or write to another disk"
@@ -89,14 +90,14 @@ def _buffered(descriptor: int, label: str) -> io.BufferedWriter:
 
 
 def _abandon(buffered: io.BufferedWriter) -> None:
-    """Let what is in the buffer come to nothing, so that closing neither fails nor waits."""
+    """Discard the buffer, so that closing neither fails nor blocks."""
     assert isinstance(buffered.raw, _OutputFile)
     buffered.raw.is_abandoned = True
 
 
 @contextmanager
 def _abandoned_on_signals(buffered: io.BufferedWriter) -> Iterator[None]:
-    """Write no more when a signal unwinds the work: nobody may be reading at the other end of a pipe."""
+    """Discard further output when a signal ends the work, because a pipe may have no reader."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
@@ -106,11 +107,11 @@ def _abandoned_on_signals(buffered: io.BufferedWriter) -> Iterator[None]:
 
 @contextmanager
 def _compressing(raw: BinaryIO, compression: str | None) -> Iterator[BinaryIO]:
-    """Open what compresses into a file in some format, or for None the file itself."""
+    """Open a compressor that writes to a file; None yields the file itself."""
     if compression is None:
         yield raw
     elif compression == "zst":
-        # As the program `zstd` does: without a checksum most flipped bits are read as other content.
+        # As the program `zstd` does: without a checksum most flipped bits go unnoticed.
         options: dict[int, int] = {zstd.CompressionParameter.checksum_flag: 1}
         with io.BufferedWriter(zstd.ZstdFile(raw, "wb", options=options)) as stream:
             yield stream
@@ -121,13 +122,13 @@ def _compressing(raw: BinaryIO, compression: str | None) -> Iterator[BinaryIO]:
 
 
 def compression_for(path: str | Path) -> str | None:
-    """Return the compression that the name of an output asks for, None for plain data."""
-    # What the user calls the file, not what a link of that name leads to.
+    """Return the compression of an output according to its suffix, None for none."""
+    # The suffix of the name that the user gave counts, not that of a link's target.
     return None if str(path) == STANDARD_STREAM else _SUFFIXES.get(Path(path).suffix)
 
 
 def compress(lines: Iterable[bytes], compression: str | None) -> bytes:
-    """Return lines in some format: one after another, such pieces are a file in it."""
+    """Return compressed lines; concatenated results are a valid compressed file."""
     if compression is None:
         return b"".join(lines)
     piece = io.BytesIO()
@@ -141,13 +142,15 @@ def open_output(path: str | Path, *, is_compressed: bool = False) -> Iterator[Bi
     """Open a file that appears under its name only when it is complete.
 
     The data goes to a hidden file in the same folder (see `make_temporary`), is synced, then renamed over `path`, so a
-    reader sees the old file or the new one and never a part. The compression follows the suffix of `path`, also
-    where that is a link to another name; with `is_compressed` the bytes are compressed already.
-    Two runs cannot write at once. A device or a named pipe is written to, not replaced. `-` is standard output, plain.
+    reader sees the old file or the new one and never an incomplete file. The suffix of `path` determines the
+    compression,
+    also if `path` is a link to another name; with `is_compressed` the bytes are compressed already. Two runs cannot
+    write
+    the same file at once. A device or a named pipe is written to, not replaced. `-` is standard output, uncompressed.
 
     Raises:
-        UserError: the folder cannot be written, another run is writing the same file, standard output
-            is closed, or the disk is full.
+        UserError: the folder cannot be written, another run is writing the same file, standard output is closed, or the
+            disk is full.
     """
     if str(path) == STANDARD_STREAM:
         require_open(STDOUT)
@@ -170,22 +173,22 @@ def open_output(path: str | Path, *, is_compressed: bool = False) -> Iterator[Bi
             with _compressing(raw, compression) as stream:
                 yield stream
             raw.flush()
-            # Some disks tell only now that they are full.
+            # Some file systems report a full disk only now.
             with full_disk_told(str(path)):
                 os.fsync(raw.fileno())
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
-            # The disk may be full for another file's sake.
+            # The full disk may be that of another file.
             _abandon(raw)
             raise
 
 
 def output_place(path: str | Path) -> Path:
-    """Return where a file is to stand; a link stays a link.
+    """Return the final path of an output; a link stays a link.
 
     Raises:
-        UserError: it is a folder, or a link that leads nowhere.
+        UserError: it is a folder, or a broken link.
     """
     place = real_path(path)
     if place.is_symlink():
@@ -196,15 +199,15 @@ def output_place(path: str | Path) -> Path:
 
 
 def require_writable(*paths: str | Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
-    """Check before long work that its results can be written, and take no input's place.
+    """Check before a long computation that its outputs can be written and do not replace an input.
 
     Args:
-        paths: of the results; one that is None is passed over.
-        inputs: what is read; None and standard input are passed over.
+        paths: the outputs; None is ignored.
+        inputs: the inputs; None and standard input are ignored.
 
     Raises:
-        UsageError: a result would take the place of an input or of another result.
-        UserError: one cannot be written.
+        UsageError: an output would replace an input or another output.
+        UserError: an output cannot be written.
     """
     taken, read = set(), {real_path(path) for path in inputs if path is not None and str(path) != STANDARD_STREAM}
     for path in paths:
@@ -215,7 +218,7 @@ def require_writable(*paths: str | Path | None, inputs: Iterable[str | Path | No
         if place in taken:
             name = "standard output" if is_stdout else path
             raise UsageError(f"{name}: is given for two outputs; give each a file of its own")
-        # A device takes any number, as /dev/null.
+        # Several outputs can share a device such as /dev/null.
         if is_stdout or not Path(path).is_char_device():
             taken.add(place)
         if is_stdout:
@@ -231,13 +234,13 @@ def require_writable(*paths: str | Path | None, inputs: Iterable[str | Path | No
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a small file whole or not at all."""
+    """Write a small file atomically."""
     with open_output(path) as stream:
         stream.write(content)
 
 
 def finite(value: Any) -> Any:
-    """Return a value for JSON, which has neither infinity nor NaN: None stands for them."""
+    """Replace infinity and NaN, which JSON does not have, by None."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -246,18 +249,18 @@ def finite(value: Any) -> Any:
 
 
 def to_json(value: Any) -> bytes:
-    """Return JSON for a file people read: indented, keys in the order given; see `finite`."""
+    """Return indented JSON for human readers, with keys in the given order; see `finite`."""
     text = json.dumps(finite(value), indent=2, ensure_ascii=False, default=str) + "\n"
-    # A file's name that is no UTF-8 has lone surrogates, which become JSON's escapes.
+    # A file name that is not UTF-8 has lone surrogates, which become JSON escapes.
     return text.encode(errors="backslashreplace")
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON for people to read, whole or not at all."""
+    """Write indented JSON atomically."""
     write_atomically(path, to_json(value))
 
 
 def write_lines(path: str | Path, lines: Iterable[bytes]) -> None:
-    """Write lines, given without their ends, whole or not at all; see `open_output`."""
+    """Write lines, given without their ends, atomically; see `open_output`."""
     with open_output(path) as stream:
         stream.writelines(line + b"\n" for line in lines)

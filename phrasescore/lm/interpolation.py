@@ -1,4 +1,4 @@
-"""The interpolation of two language models."""
+"""Linear interpolation of two language models."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def interpolate(first: Scores, second: Scores, weight: float) -> Scores:
 
 
 def best_weight(first: Scores, second: Scores) -> float:
-    """Return the weight of the first model that makes a text most probable, by expectation maximisation.
+    """Return the weight of the first model that maximises the likelihood of a text, by expectation maximisation.
 
-    Its steps: the mean share of the first model in the probability of a word is the next weight. The likelihood has
-    one maximum. Take another text than the one whose perplexity is reported.
+    Each step sets the weight to the mean share of the first model in the probability of a word. The likelihood has one
+    maximum. Use another text than the one whose perplexity is reported.
     """
     weight = 0.5
     for _ in range(_STEPS):

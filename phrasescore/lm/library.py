@@ -28,12 +28,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LmScores:
-    """A text under a neural language model."""
+    """The scores of a text under a neural language model."""
 
     log_probs_S: Floats
-    """ln p of each sentence, end of sentence included."""
+    """ln p of each sentence, end of sentence included, [S]."""
     summary: TextScores
-    """Counts of words, and the perplexity under each model."""
+    """Word counts, and the perplexity under each model."""
 
 
 def lm_train(
@@ -52,25 +52,25 @@ def lm_train(
 ) -> None:
     """Train a neural language model, as `phrasescore lm train` does.
 
-    An interrupted run in the folder is resumed; a finished one is not repeated.
+    An interrupted run in the folder is resumed; a finished run is not repeated.
 
     Args:
         text: a tokenised text, one sentence a line.
-        folder: the model folder; it is made if it does not exist.
-        validation: a text to measure the perplexity on; without it some sentences are held out.
-        preset: the settings to begin with: `small` or `cho2014`.
+        folder: the model folder; it is created if it does not exist.
+        validation: a text to measure the perplexity on; by default some sentences are held out.
+        preset: the base settings: `small` or `cho2014`.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         precision: of matrix products: `auto`, `fp32` or `bf16`.
         restart: start over even if the folder holds a run.
-        on_update: called now and then with the loss and the share of the training that is done.
+        on_update: called periodically with the loss and the fraction of the training that is complete.
         on_evaluation: called with each evaluation.
         say: called with a line about unusual input.
-        options: settings other than the preset's, by their names in TOML, such as `order=5`, `epochs=10`;
-            `phrasescore lm train --help-all` lists them.
+        options: settings that override the preset, by their names in TOML, such as `order=5`, `epochs=10`; `phrasescore
+            lm train --help-all` lists them.
 
     Raises:
-        TypeError: there is no such option.
-        UserError: a value is wrong, a text is faulty, or the folder holds something else or another run.
+        TypeError: an option does not exist.
+        UserError: a value or a text is invalid, or the folder holds something else or another run.
     """
     given = Layer("lm_train()", by_section("lm_train()", options, SECTIONS), {name: name for name in options})
     settings = LmSettings.of(preset, [given])
@@ -95,23 +95,23 @@ def lm_score(
     precision: Precision = "auto",
     say: Say = silently,
 ) -> LmScores:
-    """Return ln p of each sentence under a neural language model, a natural logarithm, and the perplexity of the text.
+    """Return ln p (natural logs) of each sentence under a neural language model, and the perplexity of the text.
 
     Args:
         sentences: tokenised as the training text of the model, `str` or `bytes`.
-        model: its model folder.
-        backoff: n-gram model, ARPA or KenLM binary, for the words outside the shortlist. Without it each of them gets
-            the probability of all of them together, and the scores are not a distribution over words.
+        model: the model folder.
+        backoff: n-gram model, ARPA or KenLM binary, for the words outside the shortlist. Without it each of these words
+            gets the probability of all of them together, and the scores are not a distribution over words.
         unnormalised: omit the sum of the softmax; for networks trained with `self_normalise`.
-        interpolate: score with this weight times the probability of the network plus the rest times that of `backoff`.
-        weight_text: a text, not the one scored, on which that weight is optimised instead.
+        interpolate: the weight of the network in a linear interpolation with `backoff`.
+        weight_text: a text, not the scored one, on which to optimise that weight instead.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         precision: of matrix products: `auto`, `fp32` or `bf16`.
         say: called with a line about unusual lines of `weight_text`.
 
     Raises:
         TypeError: a sentence is neither `str` nor `bytes`.
-        UserError: there is no sentence, options do not go together, or a model cannot be used.
+        UserError: there is no sentence, options conflict, or a model cannot be used.
     """
     if isinstance(sentences, Text):
         raise TypeError("sentences: are one text; give a list of sentences")

@@ -34,24 +34,24 @@ KIND = "neural-language-model"
 
 @dataclass(frozen=True)
 class TrainedLanguageModel(Trained):
-    """A network with the shortlist it was trained with."""
+    """A network with its shortlist."""
 
     network: NeuralLanguageModel
     vocabulary: Vocabulary
 
 
 def save_description(folder: Path, config: NeuralLmConfig, vocabulary: Vocabulary, sections: dict[str, Any]) -> None:
-    """Write everything but the weights; the folder must exist. `sections` say how the network was trained, on what."""
+    """Write everything but the weights to an existing folder; `sections` describe the training and its data."""
     vocabulary.save(folder / VOCABULARY)
     facts = {"model": asdict(config), "vocabulary": describe_vocabulary(vocabulary), **sections}
     write_description(folder, KIND, facts)
 
 
 def load_language_model(folder: Path) -> TrainedLanguageModel:
-    """Read a folder onto the CPU.
+    """Load a model folder onto the CPU.
 
     Raises:
-        UserError: a file is missing, damaged, of another format or kind, or does not belong to the others.
+        UserError: a file is missing, damaged, of another format or kind, or does not match the others.
     """
     description = read_description(folder, KIND, {"model", "vocabulary"})
     with open_weights(folder, description) as weights:

@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 UNKNOWN = "<unk>"
 LN_10 = math.log(10)
-"""What turns the logarithms of such models, to base 10, into natural ones."""
+"""Converts log10 into natural logarithms."""
 
 _BINARY = b"mmap lm "
 _HEADER_BYTES = 1 << 16
 _LEAST_NGRAM_BYTES = 4
-"""A digit, a tab, a letter, a line feed."""
+"""A digit, a tab, a letter and a line feed."""
 _MOST = 1.0
-"""Above 0 by what coarse quantisation makes of a sum of weights; a probability of 10 is none."""
+"""Coarse quantisation can make a sum of back-off weights slightly positive; log10 p of 1 or more is invalid."""
 _LONGEST_CAUSE = 200
 
 _in_use: WeakValueDictionary[tuple[Path, int, int, int], kenlm.Model] = WeakValueDictionary()
-"""Models by file, its number, size and time: a neural language model asks for the same one as the decoder."""
+"""Loaded models by path, inode, size and time, because a neural language model and the decoder may share one."""
 
 
 def load_kenlm(path: Path) -> kenlm.Model:
-    """Load an ARPA file, compressed or not, or a KenLM binary; one that is in use in this process is not loaded again.
+    """Load an ARPA file, compressed or not, or a KenLM binary; reuse a model that is already loaded.
 
     Raises:
         UserError: the file is missing or KenLM cannot read it, or the `kenlm` module is not installed.
@@ -57,14 +57,14 @@ def load_kenlm(path: Path) -> kenlm.Model:
         return _in_use[file]
 
     class Model(kenlm.Model):  # type: ignore[misc]  # kenlm has no types
-        """One that can be referred to weakly."""
+        """A KenLM model that supports weak references."""
 
     config = kenlm.Config()
     config.show_progress = False
     config.arpa_complain = kenlm.ARPALoadComplain.NONE
     with _plain(path) as plain:
         _check_header(path, plain)
-        # As bytes, for a name need not be UTF-8.
+        # Bytes, because a file name may not be UTF-8.
         name = os.fsencode(plain)
         try:
             with _without_messages():
@@ -75,10 +75,11 @@ def load_kenlm(path: Path) -> kenlm.Model:
 
 
 def require_log_probs(log10_probs: NDArray[np.float64], path: Path) -> None:
-    """Check what a model gives to words, as log10 p.
+    """Validate log10 probabilities of words.
 
-    KenLM refuses a file with numbers above 0, or that are none; but minus infinity passes, and back-off weights so
-    large that a probability is none.
+    KenLM rejects positive or invalid numbers in a file, but accepts minus infinity, and back-off weights so large that
+    a
+    probability is invalid.
 
     Raises:
         UserError: a number is not finite, or far above 0.
@@ -92,11 +93,11 @@ def require_log_probs(log10_probs: NDArray[np.float64], path: Path) -> None:
 
 @contextmanager
 def _without_messages() -> Iterator[None]:
-    """Discard what is printed to standard error: KenLM has no setting against its line on a model without `<unk>`."""
+    """Discard standard error, because KenLM's message about a model without `<unk>` cannot be disabled."""
     try:
         standard_error = os.dup(2)
     except OSError:
-        # It is closed.
+        # Standard error is closed.
         yield
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -111,12 +112,12 @@ def _without_messages() -> Iterator[None]:
 
 @contextmanager
 def _plain(path: Path) -> Iterator[Path]:
-    """Yield the path of a file without compression; what had to be unpacked is gone behind."""
+    """Yield the path of an uncompressed copy, which is removed afterwards, or of the file itself."""
     with open_input(path) as source:
         if source.stream is source.raw:
             yield path
             return
-        # It has no name, so that nothing is left of it when we are killed.
+        # An anonymous file leaves nothing behind when the process is killed.
         with TemporaryFile() as unpacked:
             with full_disk_told(gettempdir()):
                 shutil.copyfileobj(source.stream, unpacked, 1 << 20)
@@ -125,10 +126,10 @@ def _plain(path: Path) -> Iterator[Path]:
 
 
 def _check_header(path: Path, plain: Path) -> None:
-    """Check what KenLM trusts: that an ARPA file is text, and can hold the n-grams for which KenLM takes memory.
+    """Validate what KenLM trusts: an ARPA file is text, and can hold the n-grams for which KenLM allocates memory.
 
     Raises:
-        UserError: it has NUL bytes, is too short, or a count is no number.
+        UserError: it has NUL bytes, is too short, or has an invalid count.
     """
     with plain.open("rb") as file:
         header, size = file.read(_HEADER_BYTES), os.fstat(file.fileno()).st_size
@@ -152,11 +153,11 @@ def _check_header(path: Path, plain: Path) -> None:
 
 
 def _explained(path: Path, name: bytes, error: OSError | UnicodeDecodeError) -> str:
-    """Return the sentence on a file that KenLM cannot read: where, and the cause that it gives."""
-    # It may quote what it read, in whatever encoding that is.
+    """Return the message about a file that KenLM cannot read, with KenLM's cause."""
+    # The message may quote the file, in any encoding.
     said = error.object.decode("utf-8", "backslashreplace") if isinstance(error, UnicodeDecodeError) else str(error)
     said = said.removeprefix(f"Cannot read model '{name!r}' (").removesuffix(")")
-    # Before the cause stands which function of KenLM threw what and when, behind it advice and the place.
+    # KenLM's message has the throwing function before the cause, and advice and the position after it.
     cause = re.split(r" threw \w+(?: because `.*?')?\.\s", said, maxsplit=1, flags=re.DOTALL)[-1]
     place = re.search(r" Byte: (\d+)$", cause)
     cause = " ".join(re.split(r"\.\s\s| at byte \d+|\.? Byte: \d+$", cause)[0].split())[:_LONGEST_CAUSE]
@@ -168,7 +169,7 @@ def _explained(path: Path, name: bytes, error: OSError | UnicodeDecodeError) -> 
 
 
 def as_text(word: bytes) -> str:
-    """Return a word as KenLM's module wants it, which knows text only: bytes that are not UTF-8 are an unknown word."""
+    """Convert a word to a string for the KenLM module; invalid UTF-8 becomes an unknown word."""
     try:
         return word.decode()
     except UnicodeDecodeError:

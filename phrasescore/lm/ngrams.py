@@ -1,4 +1,4 @@
-"""Sentences as n-grams: every word and every end of a sentence behind the n - 1 words before it.
+"""Sentences as n-grams: every word and every end of a sentence after its n - 1 preceding words.
 
 Legend: N predicted words, c = n - 1 words of a context.
 """
@@ -13,10 +13,10 @@ from phrasescore.vocabulary import END
 
 
 class Ngrams:
-    """The n-grams of some sentences, cut out of one array when they are asked for."""
+    """The n-grams of some sentences, extracted from one array on demand."""
 
     def __init__(self, sentences: Phrases, order: int) -> None:
-        """Lay the sentences out, each behind n - 1 symbols for `<s>` and before one for `</s>`; both have the id 1."""
+        """Concatenate the sentences, each after n - 1 symbols `<s>` and before one `</s>`; both have the id 1."""
         self._before = order - 1
         closed = sentences.with_end(END)
         self._offsets = closed.offsets
@@ -28,7 +28,7 @@ class Ngrams:
         return int(self._offsets[-1])
 
     def take(self, numbers: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return contexts [N, c], the nearest word last, and predicted words [N] of some n-grams."""
+        """Return contexts [N, c], the nearest word last, and predicted words [N] of the given n-grams."""
         sentence_N = np.searchsorted(self._offsets, numbers, side="right") - 1
         rows = self._windows[numbers + self._before * sentence_N].astype(np.int64)
         return rows[:, :-1], rows[:, -1]
@@ -41,7 +41,7 @@ def contexts_and_words(sentences: Phrases, order: int) -> tuple[NDArray[np.int64
 
 
 def distinct_rows(rows_Nc: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where each distinct row stands first, and the number of the distinct row that each row is."""
+    """Return the index of the first occurrence of each distinct row, and the index of the distinct row of each row."""
     packed = np.ascontiguousarray(rows_Nc, np.int32)
     keys = packed.view(np.dtype((np.void, packed.itemsize * packed.shape[1]))).ravel()
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)

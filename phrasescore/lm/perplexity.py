@@ -1,6 +1,6 @@
-"""What a neural language model, its back-off model and both together make of a text.
+"""Scores of a text under a neural language model, its back-off model and their interpolation.
 
-It is counted as KenLM's `query` counts: ends of sentences are words, unknown words count.
+The counts are as in KenLM's `query`: ends of sentences are words, and unknown words count.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ class ScoredSentences:
     sentences: list[list[bytes]]
     network: list[Scores]
     backoff: list[Scores]
-    """Nothing without a back-off model."""
+    """Empty without a back-off model."""
 
 
 def score_text(
     scorer: NeuralLmScorer, path: str | Path, read: Callable[[str | Path], Iterator[bytes]]
 ) -> Iterator[ScoredSentences]:
-    """Yield a text with its scores, some sentences at a time, so that it may be of any length.
+    """Yield the sentences of a text with their scores in bounded memory.
 
     Args:
         scorer: the models.
         path: a tokenised text, one sentence a line.
-        read: yields its lines.
+        read: yields the lines of the text.
 
     Raises:
-        UserError: the text is empty, `read` refuses it, or a model gives a number that is no log-probability.
+        UserError: the text is empty or rejected by `read`, or a model returns an invalid log-probability.
     """
     is_empty = True
     for lines in chunks(read(path), _SENTENCES_AT_ONCE):
@@ -61,9 +61,9 @@ def score_text(
 
 
 def learn_weight(scorer: NeuralLmScorer, path: Path, say: Say = silently) -> float:
-    """Return the weight of the network that makes a text most probable, see `best_weight`.
+    """Return the weight of the network that maximises the likelihood of a text; see `best_weight`.
 
-    `say` is told of unusual lines of the text.
+    `say` is called with unusual lines of the text.
 
     Raises:
         UserError: see `score_text`; or the text is not UTF-8.
@@ -75,18 +75,18 @@ def learn_weight(scorer: NeuralLmScorer, path: Path, say: Say = silently) -> flo
 
 
 class TextScores:
-    """What is counted of a text, and its perplexity under each model once it has sentences."""
+    """The word counts of a text, and its perplexity under each model."""
 
     def __init__(self, scorer: NeuralLmScorer, weight: float | None = None) -> None:
-        """Take the models, and the weight of the network if they are to be interpolated."""
+        """Take the models, and the weight of the network for an interpolation."""
         self.scorer, self.weight = scorer, weight
         self.sentences = self.outside_shortlist = self._unknown_to_backoff = 0
         self.words = 0
-        """Ends of sentences among them."""
+        """Includes ends of sentences."""
         self._network = self._backoff = self._interpolation = 0.0
 
     def add(self, scored: ScoredSentences) -> list[Scores]:
-        """Count some sentences; return the network's scores of each, or with its weight those of both models."""
+        """Count some sentences; return the scores of each, interpolated if there is a weight."""
         words = list(chain.from_iterable(scored.sentences))
         self.sentences += len(scored.sentences)
         self.words += len(words) + len(scored.sentences)
@@ -104,7 +104,7 @@ class TextScores:
 
     @property
     def unknown_to_backoff(self) -> int | None:
-        """Words that the back-off model does not know; None without one."""
+        """Number of words unknown to the back-off model; None without one."""
         return None if self.scorer.backoff is None else self._unknown_to_backoff
 
     @property
@@ -119,7 +119,7 @@ class TextScores:
 
     @property
     def interpolation(self) -> float | None:
-        """Perplexity of both models together; None if they are not interpolated."""
+        """Perplexity of the interpolation; None without a weight."""
         return None if self.weight is None else perplexity(-self._interpolation / self.words)
 
 

@@ -1,6 +1,6 @@
-"""Scoring with a neural language model, in batches, each distinct context once.
+"""Scoring with a neural language model, in batches; each distinct context is computed once.
 
-Legend: Q queries, A distinct contexts, c = n - 1 words of a context, I words the network predicts.
+Legend: Q queries, A distinct contexts, c = n - 1 words of a context, I words in the output layer.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from phrasescore.vocabulary import END, UNKNOWN
 from phrasescore.workers import Shared, Stored
 
 _ROWS = {"cpu": 1024, "cuda": 16384}
-"""Contexts in one pass through the network."""
+"""Contexts per forward pass."""
 
 Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
 class NormCache(Protocol):
-    """Keeps ln Z of contexts, so that the softmax need not be summed again for one that comes back."""
+    """A cache of ln Z by context, which avoids repeated sums of the softmax."""
 
     def find(self, contexts_Ac: Indices) -> Floats:
-        """Return ln Z of contexts, NaN where it is not known, [A]."""
+        """Return the cached ln Z of contexts, NaN where there is none, [A]."""
         ...
 
     def add(self, contexts_Ac: Indices, log_norm_A: Floats) -> None:
-        """Remember ln Z of contexts."""
+        """Cache ln Z of contexts."""
         ...
 
 
 @dataclass(frozen=True)
 class Loading:
-    """How to load a scorer where another process is."""
+    """Loads a scorer in a worker process."""
 
     network: Stored
     device: Device
@@ -55,26 +55,27 @@ class Loading:
     unnormalised: bool
 
     def __call__(self) -> NeuralLmScorer:
-        """Load it.
+        """Load the scorer.
 
         Raises:
-            UserError: a file is not to be seen from there, or the network is another one now.
+            UserError: a file is not accessible to the worker, or the network has changed.
         """
         model, device = load_again(self.network, load_language_model), self.device.of_this_process()
         return NeuralLmScorer(model, device, _read_backoff(self.backoff, model), unnormalised=self.unnormalised)
 
 
 class NeuralLmScorer:
-    """ln p of words in their context. A score does not depend on what else is asked for (1e-4 in 32 bit).
+    """ln p of words in context. A score does not depend on the other queries (to 1e-4 in 32 bit).
 
-    Words are numbers: those below `shortlist` are the network's ids, and `word_id` hands out further ones for other
-    words. The network takes these for `<unk>`, the back-off model for what they are: `lm/backoff.py` has the formula.
-    Without a back-off model each of them gets the probability of `<unk>`, which belongs to all of them together; then
-    the scores are no distribution over words (`is_distribution`).
+    Words are ids: those below `shortlist` are the network's ids, and `word_id` assigns further ids to other words. The
+    network treats these words as `<unk>`, and the back-off model scores the word itself: `lm/backoff.py` has the
+    formula.
+    Without a back-off model each of these words gets the probability of `<unk>`, which is the total of all of them; the
+    scores are then not a distribution over words (`is_distribution`).
     """
 
     start = END
-    """The id of `<s>`: what a context holds before the first word of a sentence."""
+    """The id of `<s>`, which fills the context before the first word of a sentence."""
     end = END
     """The id of `</s>` as a predicted word."""
 
@@ -90,14 +91,15 @@ class NeuralLmScorer:
 
         Args:
             model: the network and its shortlist.
-            device: where and how precisely to compute.
+            device: device and precision.
             backoff: scores words outside the shortlist.
-            unnormalised: take the network's outputs for ln p; it must have been trained for that.
+            unnormalised: use the network's outputs as ln p; it must have been trained for that.
         """
         self._loading: Loading | None = None
         self.model, self.device, self.backoff, self.unnormalised = model, device, backoff, unnormalised
         self.norms: NormCache | None = None
-        """May be set, in 32 bit: in 16 bit ln Z is that of rounded products, and known contexts have exact ones."""
+        """An optional cache for 32 bit only: in 16 bit ln Z is that of rounded products, but cached values are exact.
+        """
         self.order = model.network.config.order
         self.shortlist = len(model.vocabulary)
         self._network = model.network.to(device.torch_device)
@@ -110,13 +112,13 @@ class NeuralLmScorer:
     def load(
         cls, folder: Path, device: Device, backoff: Path | None = None, unnormalised: bool = False
     ) -> NeuralLmScorer:
-        """Read a model folder and a back-off model.
+        """Load a model folder and a back-off model.
 
         Args:
-            folder: what `phrasescore lm train` wrote.
-            device: where and how precisely to compute.
+            folder: a folder that `phrasescore lm train` wrote.
+            device: device and precision.
             backoff: an ARPA file or a KenLM binary.
-            unnormalised: take the network's outputs for ln p.
+            unnormalised: use the network's outputs as ln p.
 
         Raises:
             UserError: a file is missing or damaged, or the network was not trained for unnormalised scores.
@@ -132,7 +134,7 @@ class NeuralLmScorer:
         return scorer
 
     def shared(self) -> Shared[NeuralLmScorer]:
-        """Return what a task takes of it: what was loaded from a folder is loaded again where the task is done."""
+        """Return a handle for tasks, which load a scorer of a folder again in the worker."""
         return Shared(self, self._loading)
 
     @property
@@ -141,21 +143,21 @@ class NeuralLmScorer:
         return self.backoff is not None and not self.unnormalised
 
     def word_id(self, word: bytes) -> int:
-        """Return the number of a word, a new one for a word outside the shortlist that was not asked for before."""
+        """Return the id of a word; a word outside the shortlist gets a new id at its first query."""
         number = self._ids.setdefault(word, len(self._texts))
         if number == len(self._texts):
             self._texts.append(as_word(word))
         return number
 
     def log_probs(self, contexts_Qc: NDArray[np.integer], words_Q: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return ln p of words in their contexts, [Q].
+        """Return ln p of words in context, [Q].
 
         Args:
-            contexts_Qc: the `order` - 1 words before each, the nearest last, filled up with `start` on the left.
+            contexts_Qc: the `order` - 1 words before each, the nearest last, padded with `start` on the left.
             words_Q: the words; `end` for the end of the sentence.
 
         Raises:
-            UserError: the network or the back-off model gives a number that is no log-probability.
+            UserError: the network or the back-off model returns an invalid log-probability.
         """
         if not len(words_Q):
             return np.zeros(0)
@@ -171,11 +173,11 @@ class NeuralLmScorer:
         return scores_Q
 
     def sentence_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[float]:
-        """Return ln p of each sentence, its `</s>` included; see `log_probs`."""
+        """Return ln p of each sentence, `</s>` included; see `log_probs`."""
         return [float(scores.sum()) for scores in self.word_log_probs(sentences)]
 
     def word_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[NDArray[np.float64]]:
-        """Return ln p of the words of each sentence, in their order, and of its `</s>`; see `log_probs`."""
+        """Return ln p of the words and the `</s>` of each sentence; see `log_probs`."""
         if not sentences:
             return []
         phrases = Phrases.from_lists([self.word_id(word) for word in sentence] for sentence in sentences)
@@ -184,11 +186,11 @@ class NeuralLmScorer:
 
     @torch.inference_mode()
     def _network_scores(self, contexts_Qc: Indices, words_Q: Indices) -> NDArray[np.float64]:
-        """Return ln p of words of the network, `<unk>` among them."""
+        """Return ln p of words of the shortlist and `<unk>`."""
         first_A, context_Q = distinct_rows(contexts_Qc)
         contexts_Ac = contexts_Qc[first_A]
         log_norm_A = self._known_norms(contexts_Ac)
-        # Contexts whose ln Z is not known come first.
+        # Sort contexts with unknown ln Z to the front.
         order_A = np.argsort(~np.isnan(log_norm_A), kind="stable")
         contexts_Ac, log_norm_A, context_Q = contexts_Ac[order_A], log_norm_A[order_A], np.argsort(order_A)[context_Q]
         unknown, rows = np.count_nonzero(np.isnan(log_norm_A)), _ROWS[self.device.torch_device.type]
@@ -202,7 +204,7 @@ class NeuralLmScorer:
             scores_Q[some_I], log_norm_A[batch] = self._score_batch(
                 contexts_Ac[batch], context_Q[some_I] - first, words_Q[some_I], known_A
             )
-        # Without the sum over all words nothing keeps a score below 0.
+        # Unnormalised scores may be positive.
         require = require_finite if self.unnormalised else require_log_probs
         require(scores_Q, self.model.folder)
         if self.norms is not None:
@@ -210,7 +212,7 @@ class NeuralLmScorer:
         return scores_Q
 
     def _known_norms(self, contexts_Ac: Indices) -> Floats:
-        """Return ln Z of contexts as far as it is known or taken as known, NaN elsewhere."""
+        """Return ln Z of contexts from the cache, or 0 for self-normalised networks; NaN elsewhere."""
         if self.unnormalised:
             return np.full(len(contexts_Ac), float(self._network.mean_log_norm))
         return np.full(len(contexts_Ac), np.nan) if self.norms is None else self.norms.find(contexts_Ac)

@@ -1,4 +1,4 @@
-"""The neural language model as a scorer of n-best lists: ln p of the target sentence, whatever the source is."""
+"""The neural language model as a scorer of n-best lists: ln p of the target sentence, independent of the source."""
 
 from __future__ import annotations
 
@@ -56,10 +56,9 @@ class LanguageModelScorer(PhraseScorer):
 
 @dataclass(frozen=True)
 class _Recipe:
-    """How a worker process loads one."""
+    """Loads the scorer in a worker process."""
 
     loading: Loading
 
     def __call__(self) -> PhraseScorer:
-        """Load it."""
         return LanguageModelScorer(self.loading())

@@ -1,4 +1,4 @@
-"""Everything a user can set about the training of a neural language model."""
+"""The settings for training a neural language model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from phrasescore.training.training_config import TrainingConfig
 
 @dataclass(frozen=True)
 class TextConfig:
-    """What is read from the training text."""
+    """The vocabulary and held-out share of the training text."""
 
     vocabulary: int = option(15_000, "most frequent words that the network knows, its shortlist", minimum=1)
     min_count: int = setting(
@@ -36,26 +36,26 @@ SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfi
 PRESETS = Path(__file__).with_name("presets")
 DEFAULT_PRESET = "small"
 FOR_OTHERS = ("teacher_forcing", "long_pairs", "pairs_a_sentence")
-"""Settings of the training of encoder-decoders only."""
+"""Settings for training encoder-decoders only."""
 
 
 @dataclass(frozen=True)
 class LmSettings:
-    """Everything a user can set about a run."""
+    """All settings of a training run."""
 
     model: NeuralLmConfig
     text: TextConfig
     training: TrainingConfig
     given: Mapping[str, str] = field(default_factory=dict)
-    """Settings that the user gave, each with its name as the user wrote it."""
+    """Settings that the user gave, mapped to the names as the user wrote them."""
 
     @classmethod
     def of(cls, preset: str, layers: Sequence[Layer]) -> LmSettings:
-        """Return the settings of a preset under the layers of the user.
+        """Merge a preset with the settings of the user.
 
         Raises:
-            UserError: a key or a value is wrong.
-            UsageError: a setting would change nothing.
+            UserError: a key or a value is invalid.
+            UsageError: a setting has no effect.
         """
         merged = merge_layers(SECTIONS, [read_preset(PRESETS, preset), *layers])
         for name in merged.automatic:

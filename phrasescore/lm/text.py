@@ -1,4 +1,4 @@
-"""A text as numbers: what its words are is known before a vocabulary is chosen, and the words are held once each."""
+"""A text as word ids that are assigned before the vocabulary is chosen."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from phrasescore.words import split_words
 
 @dataclass(frozen=True)
 class NumberedText:
-    """A text whose words are numbered in the order in which they come first."""
+    """A text whose words are numbered by first occurrence."""
 
     words: list[bytes]
-    """The distinct words, by their numbers."""
+    """The distinct words, indexed by their ids."""
     sentences: Phrases
-    """The numbers of each line's words."""
+    """The ids of each line's words."""
 
     def counts(self) -> Counter[bytes]:
-        """Return how often each word occurs."""
+        """Return the number of occurrences of each word."""
         times = np.bincount(self.sentences.ids, minlength=len(self.words)).tolist()
         return Counter(dict(zip(self.words, times, strict=True)))
 
     def encode(self, vocabulary: Vocabulary) -> Phrases:
-        """Return the sentences as ids of a vocabulary."""
+        """Convert the sentences to ids of a vocabulary."""
         id_of_number = vocabulary.encode(self.words).ids
         return Phrases(id_of_number[self.sentences.ids], self.sentences.offsets)
 
 
 def read_text(path: str | Path, read: Callable[[str | Path], Iterator[bytes]] = text_lines) -> NumberedText:
-    """Read a tokenised text, a sentence a line, with four bytes of memory for a word.
+    """Read a tokenised text, one sentence a line, in four bytes of memory per word.
 
     Args:
         path: the text.
-        read: yields its lines; it decides what becomes of those that are not UTF-8.
+        read: yields its lines and handles lines that are not UTF-8.
 
     Raises:
-        UserError: it cannot be read, is no text, or has no words.
+        UserError: the file cannot be read, is not a text, or has no words.
     """
     numbers: defaultdict[bytes, int] = defaultdict()
-    # A word that is looked up for the first time gets the next number.
+    # A new word gets the next id.
     numbers.default_factory = numbers.__len__
     ids, lengths = array("i"), array("q")
     for line in read(path):

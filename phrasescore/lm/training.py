@@ -53,11 +53,11 @@ class TextLoss:
     mean_log_norm: float
     """Mean of ln Z."""
     log_norm_deviation: float
-    """Standard deviation of ln Z: what is wrong with an unnormalised score."""
+    """Standard deviation of ln Z: the error of an unnormalised score."""
 
     @property
     def per_example(self) -> float:
-        """What is to fall."""
+        """The quantity to minimise."""
         return self.per_word
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class TextLoss:
 
 @dataclass(frozen=True)
 class TextTask:
-    """Maximises the mean ln p of a text's words; its examples are n-grams."""
+    """Maximises the mean ln p of the words of a text; the examples are n-grams."""
 
     unit: ClassVar[str] = "word"
     measuring: ClassVar[float] = 0.4
@@ -75,24 +75,24 @@ class TextTask:
     config: TrainingConfig
     device: Device
     ngrams: Ngrams
-    """The n-grams to learn from."""
+    """Training n-grams."""
     held_out: Ngrams
-    """Those of random sentences of the same text."""
+    """N-grams of random sentences of the same text."""
     validation: Ngrams | None
-    """Those of another text, if there is one."""
+    """N-grams of a validation text, if there is one."""
 
     @property
     def batches_per_pass(self) -> int:
-        """How many batches `batches` yields."""
+        """Number of batches of an epoch."""
         return math.ceil(len(self.ngrams) / self.config.batch_size)
 
     def batches(self, number: int) -> Iterator[Examples]:
-        """Yield the n-grams of each batch of a pass: all of them in random order, in equal parts."""
+        """Yield the batches of an epoch: all n-grams in random order, in equal shares."""
         order = np.random.default_rng([self.config.seed, 1, number]).permutation(len(self.ngrams))
         yield from np.array_split(order, self.batches_per_pass)
 
     def loss(self, examples: Examples) -> BatchLoss:
-        """Return the mean of -ln p, and of (ln Z)^2 times its weight (self-normalisation, Devlin et al. 2014)."""
+        """Return the mean of -ln p plus the weighted mean of (ln Z)^2 (self-normalisation, Devlin et al. 2014)."""
         log_prob_A, log_norm_A = self._forward(self.ngrams, examples)
         weight = self.network.config.self_normalise
         mean = -log_prob_A.mean() + weight * log_norm_A.square().mean() if weight else -log_prob_A.mean()
@@ -100,7 +100,7 @@ class TextTask:
 
     @torch.inference_mode()
     def measure(self, ngrams: Ngrams) -> TextLoss:
-        """Return the loss on some n-grams; their mean of ln Z becomes the network's, for it belongs to its weights."""
+        """Return the loss on some n-grams, and store their mean ln Z in the network with its weights."""
         sums = torch.zeros(3, dtype=torch.float64, device=self.device.torch_device)
         self.network.eval()
         with self.device.products():
@@ -130,22 +130,22 @@ def prepare(
     validation: Path | None = None,
     start: Start = QUIET_START,
 ) -> tuple[Trainer[TextTask], dict[str, Any]]:
-    """Read the text and set up a trainer, at its start or where an earlier run in the folder stopped.
+    """Read the text and create a trainer, at the start or where an interrupted run in the folder stopped.
 
     Args:
         text: a tokenised text.
-        folder: the model folder; it is made if it does not exist.
+        folder: the model folder; it is created if it does not exist.
         settings: architecture, data, training.
-        device: where and how precisely to compute.
-        validation: a text to measure the loss on, all UTF-8; without it some sentences are kept from training for that.
-        start: how the run begins, and who is told of it.
+        device: device and precision.
+        validation: a text in UTF-8 to measure the loss on; by default some sentences are held out.
+        start: how the run starts, and its callbacks.
 
     Returns:
         the trainer, and facts about the text: lines, words, share of the words that the shortlist covers.
 
     Raises:
         UsageError: settings are not for language models, or there is no text to measure ln Z on.
-        UserError: a text has no words or is none, or the folder holds something else or a run with other settings.
+        UserError: a text is invalid or has no words, or the folder holds something else or a run with other settings.
     """
     OPTIMISERS[settings.training.optimiser]
     if settings.training.teacher_forcing < 1:
