@@ -2,8 +2,7 @@
 
 A document is a regular, uncompressed file in UTF-8, no larger than the bounds below. It nests at most `DEEPEST` levels.
 Numbers are finite, and integers fit into 64 bits. Strings are valid as file names. Keys of an object are unique, and
-the
-top level of JSON is an object. Callers can therefore traverse, convert and rewrite a document safely:
+the top level of JSON is an object. Callers can therefore traverse, convert and rewrite a document safely:
 
     description = read_json(folder / "config.json", "copy the model folder again")
     settings = read_toml(path)

@@ -201,8 +201,8 @@ def score(
     """Score phrase pairs, [N]; an encoder-decoder returns ln p(target | source), end symbol included.
 
     Log-probabilities are natural logarithms. Spaces separate words, as in the table that the model was trained on. A
-    network
-    trained for source-given-target returns ln p(source | target). A network in context uses the phrase as the sentence.
+    network trained for source-given-target returns ln p(source | target). A network in context uses the phrase as the
+    sentence.
 
     Args:
         pairs: source and target phrases, `str` or `bytes`; or a DataFrame with the columns `source` and `target`.
@@ -264,8 +264,7 @@ def word_scores(pairs: GivenPairs, model: PhraseScorer | str | Path) -> list[Flo
     """Return the scores of each phrase pair word by word: ln p of each target word and of the end symbol.
 
     Each score is conditioned on the source and the previous words; their sum is the result of `score`. A network
-    trained for
-    source-given-target scores the words of the source.
+    trained for source-given-target scores the words of the source.
 
     Args:
         pairs: as for `score`.

@@ -16,8 +16,8 @@ from phrasescore.errors import UserError
 ROUNDING = 0.01
 """Tolerance in nats by which ln p of one symbol may exceed 0.
 
-The rounding error for a certain word is 1e-4 for logits near 100, and 1e-2 where 16-bit products give logits near 1,000,
-which no trained network reaches.
+The rounding error for a certain word is 1e-4 for logits near 100, and 1e-2 where 16-bit products give logits near
+1,000, which no trained network reaches.
 """
 
 

@@ -113,10 +113,8 @@ class _InputFile(io.FileIO):
         """Reject a gzip file that ends in zeros, which gzip readers ignore.
 
         The program `gzip` ignores them for the sake of tapes, though RFC 1952 allows no padding. Trailing zeros are
-        usually what
-        a power failure or an interrupted download leaves in place of the last members. Zeros between two members are
-        not
-        detected, because that would require a custom and slower gzip reader.
+        usually what a power failure or an interrupted download leaves in place of the last members. Zeros between two
+        members are not detected, because that would require a custom and slower gzip reader.
         """
         if not read and self._last_bytes == _ZEROS_OF_NO_MEMBER:
             raise EOFError("it ends in zeros")

@@ -39,8 +39,7 @@ class _OutputFile(io.FileIO):
     """A file whose errors name it, so that a caller who writes several files knows which disk is full.
 
     It can be abandoned even while a thread waits for the reader of a pipe; later writes are discarded. A write blocks
-    even
-    if the descriptor is non-blocking, which another process that shares it may have requested.
+    even if the descriptor is non-blocking, which another process that shares it may have requested.
     """
 
     def __init__(self, descriptor: int, label: str) -> None:
@@ -143,10 +142,9 @@ def open_output(path: str | Path, *, is_compressed: bool = False) -> Iterator[Bi
 
     The data goes to a hidden file in the same folder (see `make_temporary`), is synced, then renamed over `path`, so a
     reader sees the old file or the new one and never an incomplete file. The suffix of `path` determines the
-    compression,
-    also if `path` is a link to another name; with `is_compressed` the bytes are compressed already. Two runs cannot
-    write
-    the same file at once. A device or a named pipe is written to, not replaced. `-` is standard output, uncompressed.
+    compression, also if `path` is a link to another name; with `is_compressed` the bytes are compressed already. Two
+    runs cannot write the same file at once. A device or a named pipe is written to, not replaced. `-` is standard
+    output, uncompressed.
 
     Raises:
         UserError: the folder cannot be written, another run is writing the same file, standard output is closed, or the

@@ -78,8 +78,7 @@ def require_log_probs(log10_probs: NDArray[np.float64], path: Path) -> None:
     """Validate log10 probabilities of words.
 
     KenLM rejects positive or invalid numbers in a file, but accepts minus infinity, and back-off weights so large that
-    a
-    probability is invalid.
+    a probability is invalid.
 
     Raises:
         UserError: a number is not finite, or far above 0.

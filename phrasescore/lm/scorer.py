@@ -69,9 +69,8 @@ class NeuralLmScorer:
 
     Words are ids: those below `shortlist` are the network's ids, and `word_id` assigns further ids to other words. The
     network treats these words as `<unk>`, and the back-off model scores the word itself: `lm/backoff.py` has the
-    formula.
-    Without a back-off model each of these words gets the probability of `<unk>`, which is the total of all of them; the
-    scores are then not a distribution over words (`is_distribution`).
+    formula. Without a back-off model each of these words gets the probability of `<unk>`, which is the total of all of
+    them; the scores are then not a distribution over words (`is_distribution`).
     """
 
     start = END
@@ -212,7 +211,7 @@ class NeuralLmScorer:
         return scores_Q
 
     def _known_norms(self, contexts_Ac: Indices) -> Floats:
-        """Return ln Z of contexts from the cache, or 0 for self-normalised networks; NaN elsewhere."""
+        """Return ln Z of contexts from the cache, or the mean ln Z for unnormalised scores; NaN elsewhere."""
         if self.unnormalised:
             return np.full(len(contexts_Ac), float(self._network.mean_log_norm))
         return np.full(len(contexts_Ac), np.nan) if self.norms is None else self.norms.find(contexts_Ac)
