@@ -1,4 +1,4 @@
-"""`phrasescore-smt add-column`: let a moses.ini use the annotated table."""
+"""`phrasescore-smt add-column`: write a moses.ini that uses an annotated table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from phrasescore.text import counted
 from phrasescore.words import join_words
 
 _COMPARED, _LINES_TO_READ = 100, 1_000_000
-"""Lines of the annotated table that are looked for, and how far in the table before: what a second or two reads."""
+"""The number of annotated lines to look up, and of original lines to read: the check takes a second or two."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         )
     label = args.feature or ini.phrase_table().label
     before = ini.feature(label)
-    # A table without a new column is an error of `add_columns`, which knows what to do.
+    # `add_columns` reports a table without a new column, with advice.
     columns = max(1, score_count(args.table) - before.width)
     own = ini.path_of(before) if "path" in before.arguments else None
     add_columns(ini, label, args.table, columns, args.weight)
@@ -74,10 +74,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _require_pairs_of(table: Path, own: Path, ini: str) -> None:
-    """Check that the first phrase pairs of a table are in the one that it shall replace, as far as that is soon read.
+    """Check that the first phrase pairs of a table are also in the table that it replaces.
 
-    Raises:
-        UserError: one of them is not.
+    The check reads only the start of that table, so it takes little time.
     """
     found = [file for file in files_at(own) if file.suffix != ".minphr"]
     if not found:

@@ -1,4 +1,4 @@
-"""`phrasescore-smt add-lm`: a neural language model as a feature of the embedded decoder."""
+"""`phrasescore-smt add-lm`: add a neural language model as a feature of the embedded decoder."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ def run(args: argparse.Namespace) -> int:
     add_feature(ini, "CSLM", label, arguments, [first_weight(models) if args.weight is None else args.weight])
     if networks_of(ini):
         keep_option_weights(ini)
-    # The embedded decoder alone asks such a model, so it is to know all else.
+    # Only the embedded decoder supports neural language models, so it must support all other features.
     declare_model(with_columns(ini))
     NeuralLanguageModelFeature(label, args.model, backoff, unnormalised=args.unnormalised).load()
     ini.require_valid_at(args.output)
     if args.cache:
-        # Last, for it takes much of the disk.
+        # Create the cache after all checks, because it takes much disk space.
         NgramCache(args.cache, args.cache_size or DEFAULT_MEGABYTES)
     ini.write(args.output)
     reporter.say(f"{args.output}: written, with {args.model} as {label}, backed off by {backoff}")

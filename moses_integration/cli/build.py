@@ -1,4 +1,4 @@
-"""`phrasescore-smt build`: from parallel text to a system folder."""
+"""`phrasescore-smt build`: build a system folder from parallel text."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _language(given: str | None, path: Path) -> str:
-    """Return the language given, or what the file's name ends with."""
+    """Return the given language, or else the extension of the file."""
     from moses_integration.building.system_text import is_language
 
     language = given or (path.with_suffix("") if path.suffix in (".gz", ".xz", ".zst", ".bz2") else path).suffix[1:]
@@ -143,11 +143,7 @@ def _language(given: str | None, path: Path) -> str:
 
 
 def _require_languages(args: argparse.Namespace, languages: Sequence[str], reporter: Reporter) -> None:
-    """Check that these are languages, whose rules the tokeniser takes; say where it has none.
-
-    Raises:
-        UserError: one is none.
-    """
+    """Check that the language codes are valid; warn if the tokeniser has no rules for one."""
     from phrasescore.tokenisation import has_rules
 
     for side, language in zip(("source", "target"), languages, strict=True):

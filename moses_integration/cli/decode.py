@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
         with naming({prepared: Path(display_name(args.source))}):
             source = prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.say)
             output = args.output if args.prepared else tokens
-            # A bar among the translations on a terminal would only be in their way.
+            # On a terminal, a progress bar would interrupt the translations.
             hidden = args.quiet or (output == STANDARD_STREAM and sys.stdout.isatty())
             with (
                 Reporter(quiet=hidden).task("decoding") as task,

@@ -1,7 +1,7 @@
-"""`phrasescore-decoder`: the embedded decoder under Moses' switches, for Moses' own scripts.
+"""`phrasescore-decoder`: the embedded decoder with the switches of `moses`, for Moses' own scripts.
 
-`mert-moses.pl` takes its path for that of `moses`. The switches are those that scripts and people use most. A run
-that goes well prints nothing on standard error that Moses' experiment manager would take for a crash.
+`mert-moses.pl` accepts it in place of `moses`. It supports the most common switches. A successful run prints nothing
+on standard error that Moses' experiment manager interprets as a crash.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _say(text: str) -> None:
-    """Print a line that is no output."""
+    """Print a line on standard error."""
     print(as_line(f"phrasescore-decoder: {text}"), file=sys.stderr)
 
 
@@ -138,10 +138,10 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
-    """Return the values of each switch by its long name; of one given twice, the first ones (moses/Parameter.cpp).
+    """Return the values of each switch by its long name; the first occurrence wins (moses/Parameter.cpp).
 
     Raises:
-        UsageError: a switch is unknown or has both its names, or a value stands where a switch should.
+        UsageError: a switch is unknown, it occurs under both its names, or a value precedes the first switch.
     """
     known = {*_SHORT.values(), *_LONG_ONLY, *_ALONE}
     switches: dict[str, list[str]] = {}
@@ -156,7 +156,7 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
                 near = nearest(name, known)
                 advice = f"did you mean `-{near}`?" if near else "`phrasescore-decoder -h` lists them"
                 raise UsageError(f"{argument}: is no switch of this decoder; {advice}")
-            # Moses would mix the values of both.
+            # Moses would mix the values of the two names.
             if spelt.setdefault(name, given) != given:
                 raise UsageError(f"-{spelt[name]} and -{given}: are two names of one switch; give one of them")
             if name in switches and name not in _ALONE:
@@ -171,11 +171,7 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _require_values(switches: dict[str, list[str]]) -> None:
-    """Check that switches have values.
-
-    Raises:
-        UsageError: one lacks its own.
-    """
+    """Raise a UsageError for a switch without its value."""
     for name, values in switches.items():
         if not values and name not in _ALONE:
             raise UsageError(f"-{name}: has no value; `phrasescore-decoder -h` says what it takes")
@@ -192,18 +188,18 @@ def _show_weights(model: LogLinearModel) -> str:
 
 @dataclass(frozen=True)
 class _Printed:
-    """What is written for one sentence."""
+    """The output for one sentence."""
 
     best: bytes
     nbest: bytes
     details: bytes
     unknown: int
-    """Number of words that the phrase table does not have."""
+    """Number of words that are not in the phrase table."""
 
 
 @dataclass(frozen=True)
 class _Printing:
-    """The task of writing a sentence's translation, n-best list and details."""
+    """Task: format the translation, n-best list and details of a sentence."""
 
     trace: bool
     nbest: int
@@ -214,11 +210,11 @@ class _Printing:
 
     @property
     def needs_arcs(self) -> bool:
-        """Whether there are n-best lists to write."""
+        """Whether n-best lists are wanted."""
         return self.nbest > 0
 
     def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> _Printed:
-        """Return what to write."""
+        """Return the output for the sentence."""
         best = graph.best()
         listed = graph.n_best(self.nbest, self.distinct) if self.nbest else []
         entries = (nbest_entry(model, number, one, self.segmentation, self.alignment) for one in listed)
@@ -239,7 +235,7 @@ def _printing(switches: dict[str, list[str]]) -> _Printing:
             "-report-segmentation: would stand in n-best lists of Moses, too; use -include-segmentation-in-n-best, or "
             "leave -n-best-list out"
         )
-    # As many digits as the largest has.
+    # Use as many digits as the largest value has.
     if listing and (len(listing) < 2 or not re.fullmatch("[0-9]{1,10}", listing[1]) or int(listing[1]) > MOST):
         raise UsageError(
             f"-n-best-list: needs a file and a size up to {MOST:,}; give -n-best-list FILE SIZE [distinct]"
@@ -255,10 +251,10 @@ def _printing(switches: dict[str, list[str]]) -> _Printing:
 
 
 def _write(results: Iterator[_Printed], switches: dict[str, list[str]]) -> int:
-    """Write what is asked for; return the number of unknown words."""
+    """Write all requested outputs; return the number of unknown words."""
     unknown = 0
     listing = switches.get("n-best-list", ["/dev/null"])[0]
-    # An n-best list on standard output takes the place of the translations, as in Moses.
+    # An n-best list on standard output replaces the translations, as in Moses.
     to_stdout = listing in (STANDARD_STREAM, "/dev/stdout")
     report = _one(switches, "translation-details", "/dev/null")
     with open_output("/dev/null" if to_stdout else listing) as nbest, open_output(report) as detailed:
@@ -277,7 +273,7 @@ def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
     pops = search.pop_limit
     given = [name for name in ("cube-pruning-pop-limit", "search-algorithm") if name in switches]
     if given:
-        # A switch replaces what moses.ini says of it and nothing else, as in Moses.
+        # A switch overrides only its own section of moses.ini, as in Moses.
         algorithm = search_algorithm(ini)
         if "search-algorithm" in given:
             algorithm = _whole(switches, "search-algorithm", CUBE_PRUNING)
@@ -294,7 +290,7 @@ def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
         )
     except OutOfRange as fault:
         raise UsageError(f"-{fault.name}: {fault}") from fault
-    # A switch without a value leaves that of moses.ini as it is, as in Moses.
+    # A switch without a value does not override moses.ini, as in Moses.
     is_said = switches.get("drop-unknown") or not ini.values("drop-unknown")
     return DecoderSettings(search, _is_on(switches, "drop-unknown") if is_said else settings.drop_unknown)
 
@@ -318,7 +314,7 @@ def _overwritten(ini: MosesIni, switches: dict[str, list[str]]) -> dict[str, lis
 
 
 def _refuse_sparse_weights(switches: dict[str, list[str]]) -> None:
-    """Let files of `-weight-file` pass that hold no weight (Moses: moses/FeatureVector.cpp)."""
+    """Reject a `-weight-file` with weights; comments are allowed (moses/FeatureVector.cpp)."""
     for path in switches.get("weight-file", []):
         for row, line in enumerate(read_lines(path), 1):
             if line.strip() and not line.startswith(b"#"):

@@ -1,4 +1,4 @@
-"""The dev set on a command line: --source and --reference, prepared as the system wants them."""
+"""The options --source and --reference for a dev set, and its preparation for the system."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DevSet:
-    """Prepared text, in files and in memory."""
+    """The prepared dev set, in files and in memory."""
 
     source: Path
     references: list[Path]
     sentences: list[bytes]
     translations: References
-    """Of each sentence, one or more."""
+    """One or more references of each sentence."""
 
 
 def add_dev_set_options(parser: argparse.ArgumentParser) -> None:
@@ -41,10 +41,10 @@ def add_dev_set_options(parser: argparse.ArgumentParser) -> None:
 
 
 def prepare_dev_set(args: argparse.Namespace, ini: MosesIni | None, folder: Path, say: Say) -> DevSet:
-    """Write the dev set to a folder, prepared as the ini's system says, or as it is if it is --prepared.
+    """Write the dev set to a folder, prepared like the system's training text, or unchanged with --prepared.
 
     Raises:
-        UserError: a text cannot be read, or they do not belong together.
+        UserError: a text cannot be read, or the files differ in length.
     """
     from moses_integration.tuning.bleu import read_references
     from moses_integration.tuning.tune import check_dev_set
@@ -56,10 +56,10 @@ def prepare_dev_set(args: argparse.Namespace, ini: MosesIni | None, folder: Path
         for number, path in enumerate(args.reference)
     ]
     sentences = list(text_lines(source))
-    # Here, where the names of the user's files are known.
+    # Check here, so that messages name the user's files.
     translations = read_references(references, args.reference)
     check_dev_set(sentences, translations, (args.source, args.reference[0]))
-    # Only now, for a reference that is refused needs no notes.
+    # Log notes only for references that pass the checks.
     for note in notes:
         say(note)
     for path, lines in zip(args.reference, zip(*translations, strict=True), strict=True):

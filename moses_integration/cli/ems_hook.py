@@ -1,8 +1,8 @@
-"""`phrasescore-smt ems-hook`: the step of Moses' experiment manager (EMS) that puts the score into the phrase table.
+"""`phrasescore-smt ems-hook`: annotate the phrase table as a step of Moses' experiment manager (EMS).
 
-EMS calls `custom-phrase-table-pruning` with two names without `.gz`. It derives num-features from its own settings
-alone, so the table must already have a fifth column, that of `score-settings = "--PhraseCount"`; the score takes
-its place (scripts/ems/experiment.meta, experiment.perl).
+EMS calls `custom-phrase-table-pruning` with two file names without `.gz`. It derives num-features from its own settings
+alone, so the table must already have a fifth column, from `score-settings = "--PhraseCount"`; the score replaces
+it (scripts/ems/experiment.meta, experiment.perl).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from phrasescore.cli import main as phrasescore
 
 PHRASE_COUNT = "2.718"
-"""What Moses' `consolidate --PhraseCount` writes into every line."""
+"""The value that Moses' `consolidate --PhraseCount` writes in every line."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=Path,
         action="append",
         default=[],
-        dest="plugin_files",  # not what `run_with_plugins` acts on
+        dest="plugin_files",  # a name that `run_with_plugins` ignores
         metavar="FILE.py",
         help="plugin of the network; may be given several times",
     )
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         code = _annotate(args)
     except SystemExit as end:
-        # Wrong options of `phrasescore train`, or SIGTERM.
+        # Invalid options of `phrasescore train`, or SIGTERM.
         code = end.code if isinstance(end.code, int) else 1
     if code:
         say_failed(code)
@@ -72,22 +72,22 @@ def run(args: argparse.Namespace) -> int:
 
 
 def say_failed(code: int | str) -> None:
-    """Tell EMS that the step failed: it does not look at the exit code, but for these words.
+    """Report a failure to EMS, which ignores the exit code and searches for these words.
 
-    (experiment.perl, check_if_crashed)
+    Source: check_if_crashed in experiment.perl.
     """
     print(f"phrasescore-smt ems-hook: failed with exit code {code}", file=sys.stderr)
 
 
 def _annotate(args: argparse.Namespace) -> int:
-    """Train the network if that is wanted and not done, and put its scores into the table; return the exit code."""
+    """Train the network if requested and not done yet, and annotate the table; return the exit code."""
     from phrasescore.model_files import WEIGHTS
     from phrasescore.model_folder import TRAINING_STATE
 
     table, output = (f"{name.removesuffix('.gz')}.gz" for name in (args.input, args.output))
-    # Loaded by the commands, so that what fails in one of them ends below, where EMS is told.
+    # The commands load the plugins, so that `run` reports their errors to EMS.
     plugins = [word for path in args.plugin_files for word in ("--plugin", str(path))]
-    # A run that was stopped has weights, too. The same command resumes it, and leaves a run that is done as it is.
+    # An interrupted training has weights, too; its state file shows that it is unfinished and must be resumed.
     has_ready_network = (args.model / WEIGHTS).exists() and not (args.model / TRAINING_STATE).exists()
     if args.train is not None and not has_ready_network:
         code = phrasescore(["train", table, "-o", str(args.model), "--quiet", *plugins, *args.train])

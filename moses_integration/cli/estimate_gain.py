@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     _asked(weight_of, weight_of, ini)
     with work_folder(args.work) as folder:
         candidates = _candidates(args, ini, toolkit, folder, reporter)
-    # What is not tuned is in no list.
+    # The n-best lists contain tuned features only.
     asked = _asked(candidates.names, weight_of, ini)
     found = estimate_gain(
         candidates, [weight_of[name] for name in candidates.names], [name in asked for name in candidates.names]
@@ -97,17 +97,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _shown(name: str, weights: Weights) -> str:
-    """Return a component as `check` counts scores, from 1."""
+    """Return the name of a component for messages; scores are counted from 1, as by `check`."""
     label, _, index = name.rpartition("_")
     return f"{label}, score {int(index) + 1}" if len(weights[label]) > 1 else label
 
 
 def _asked(names: Iterable[str], weight_of: Mapping[str, float], ini: MosesIni) -> list[str]:
-    """Return which of some features have weight 0.
-
-    Raises:
-        UserError: none has.
-    """
+    """Return the features of weight 0; raise a UserError if there are none."""
     asked = [name for name in names if not weight_of[name]]
     if not asked:
         raise UserError(
@@ -120,7 +116,7 @@ def _asked(names: Iterable[str], weight_of: Mapping[str, float], ini: MosesIni) 
 def _candidates(
     args: argparse.Namespace, ini: MosesIni, toolkit: Toolkit, folder: Path, reporter: Reporter
 ) -> Candidates:
-    """Return the lists of the dev set under the weights of the ini."""
+    """Return the n-best lists of the dev set, decoded with the weights of the ini."""
     from moses_integration.nbest import read_nbest
     from moses_integration.rescoring.reranking import check_dense
     from moses_integration.toolkits.toolkit import NbestRequest

@@ -1,4 +1,4 @@
-"""`phrasescore-smt evaluate`: BLEU, chrF and TER, and the significance of differences."""
+"""`phrasescore-smt evaluate`: compute BLEU, chrF and TER, and the significance of differences."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _table(systems: Sequence[Evaluated]) -> list[str]:
-    """Return a line of headings and one for each system, its columns below one another."""
+    """Return a table with aligned columns: a header line, and a line for each system."""
     names = list(systems[0].metrics)
     rows = [["", *names]]
     for one in systems:

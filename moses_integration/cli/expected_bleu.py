@@ -127,11 +127,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _given_text(args: argparse.Namespace) -> Corpus | None:
-    """Return the text on the command line, None if there is none.
+    """Return the training text given on the command line, None if there is none.
 
     Raises:
-        UsageError: only a part of it is given.
-        UserError: a part of it is a pipe.
+        UsageError: some of its files are given, but not all.
+        UserError: a file is a pipe.
     """
     from moses_integration.building.aligned_corpus import Corpus
 
@@ -146,10 +146,10 @@ def _given_text(args: argparse.Namespace) -> Corpus | None:
 
 @contextmanager
 def _new_folder(folder: Path) -> Iterator[None]:
-    """Make a folder before long work, and remove it if that fails.
+    """Create a folder before long work, and remove it if the work fails.
 
     Raises:
-        UserError: it has files, which would be lost, or cannot be made.
+        UserError: the folder is not empty, or cannot be created.
     """
     is_new = not folder.exists()
     if not is_new and (not folder.is_dir() or any(folder.iterdir())):
@@ -164,7 +164,7 @@ def _new_folder(folder: Path) -> Iterator[None]:
 
 
 def _lists(args: argparse.Namespace, fold: Fold, other: Fold, number: int, reporter: Reporter) -> Iterator[NbestList]:
-    """Yield the n-best lists of one fold, and report the progress."""
+    """Yield the n-best lists of one fold, and show the progress."""
     from moses_integration.expected_bleu.nbest_lists import decode_fold
 
     sentences = min((args.sentences + 2 - number) // 2, fold.sentences)

@@ -1,4 +1,4 @@
-"""The option --in-context: networks that read the sentence, and the toolkit that gives their scores to another."""
+"""The option --in-context: networks that condition on the sentence, and the toolkit that adds their scores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_in_context_option(parser: argparse.ArgumentParser, text: str, default: str | None = None) -> None:
-    """Add --in-context, and what its networks need: device, plugins, and how to discard an interrupted scoring."""
+    """Add --in-context and the options of its networks: device, plugins, and --restart for interrupted scoring."""
     parser.add_argument(
         "--in-context",
         type=Path,
@@ -43,20 +43,19 @@ def placing(
     *,
     tunes: bool = False,
 ) -> tuple[MosesIni, Toolkit]:
-    """Return ini and toolkit for what --in-context, or else the ini itself says; as they are if nothing does.
+    """Return ini and toolkit for the networks of --in-context, or else of the ini; unchanged if there are none.
 
     Args:
-        args: of a command that has the options of --in-context.
-        ini: the system's.
-        toolkit: what does the work.
-        reporter: told of what is placed.
-        new_weight: of the column, if the ini has none yet and one may be added.
-        tunes: whether weights are sought for the networks, whatever those of the ini were for.
+        args: of a command with the options of --in-context.
+        ini: the system.
+        toolkit: translates with the per-text phrase tables.
+        reporter: for messages.
+        new_weight: initial weight of a new column; None if the ini must already have the column.
+        tunes: whether the command tunes the weights, so that they need not have been tuned with these networks.
 
     Raises:
-        UsageError: an option would change nothing.
-        UserError: a network cannot be used or is not the one that the weights are for, or the ini has no column for it
-            and none may be added.
+        UsageError: an option has no effect.
+        UserError: a network cannot be used or differs from the one in tuning, or the ini lacks the column.
     """
     from moses_integration.ini import add_columns_in_context
     from moses_integration.placed.toolkit import PlacingToolkit
@@ -77,10 +76,10 @@ def placing(
 
 
 def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) -> ScorerColumns | None:
-    """Return the columns of the networks that --in-context, or else the ini, names.
+    """Return the columns of the networks of --in-context, or else of the ini; None if there are none.
 
     Raises:
-        UsageError: there are none, and an option is about them.
+        UsageError: an option applies to networks, but there are none.
         UserError: a network cannot be used.
     """
     folders = args.in_context or networks_of(ini)

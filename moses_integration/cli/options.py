@@ -1,4 +1,4 @@
-"""Options that several commands of `phrasescore-smt` share, and what they stand for."""
+"""Options that several commands of `phrasescore-smt` share."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def add_binarise_option(parser: argparse.ArgumentParser) -> None:
 
 
 class Distinct(argparse._AppendAction):
-    """Store the values of an option; one that is given twice is wrong."""
+    """Store the values of an option; a repeated value is an error."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
     ) -> None:
-        """Store them, with those of the same option before."""
+        """Append the values to those of earlier occurrences of the option."""
         before = getattr(namespace, self.dest)
         values = values if before is self.default else [*before, *values]
         twice = [value for value, count in Counter(values).items() if count > 1]
@@ -63,7 +63,7 @@ def natural(text: str) -> int:
 
 
 def finite(text: str) -> float:
-    """Parse a number that is neither infinite nor none."""
+    """Parse a finite number."""
     number = float(text)
     if not math.isfinite(number):
         raise argparse.ArgumentTypeError(f"{text} is no finite number")
@@ -71,7 +71,7 @@ def finite(text: str) -> float:
 
 
 def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, float]:
-    """Return mean and standard deviation of the dev BLEU of some seeds; say them, and where BLEU means nothing."""
+    """Return and log mean and standard deviation of dev BLEU over seeds; warn if BLEU is meaningless."""
     from moses_integration.evaluation import NOISE_BLEU
     from moses_integration.tuning.tunings import spread
 
@@ -93,7 +93,7 @@ def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, fl
 
 
 def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> BuildingToolkit:
-    """Return the toolkit asked for, and say which it is when that was left to us."""
+    """Return the toolkit of --toolkit; log an automatic choice."""
     from moses_integration.toolkits.choice import choose_toolkit
 
     toolkit = choose_toolkit(
@@ -110,17 +110,17 @@ def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> BuildingToolkit:
 def read_ini(
     path: Path, reporter: Reporter, outputs: Sequence[str | Path | None] = (), networks: Sequence[Path] | None = None
 ) -> MosesIni:
-    """Read a moses.ini, and log how it was read where that is not as usual.
+    """Read a moses.ini, and log notes about unusual content.
 
     Args:
-        path: of the ini.
-        reporter: gets the notes of the ini.
-        outputs: what the command will write.
-        networks: the folders of networks that it reads besides those that the ini names.
+        path: the ini.
+        reporter: logs the notes.
+        outputs: files that the command will write.
+        networks: model folders that the command reads, in addition to those that the ini names.
 
     Raises:
-        UsageError: an output would take the place of a file that the ini names, or of one of a network.
-        UserError: it cannot be read, or an output cannot be written.
+        UsageError: an output would replace a file that the ini names, or a file of a network.
+        UserError: the ini cannot be read, or an output cannot be written.
     """
     from moses_integration.ini import MosesIni
     from moses_integration.placed.in_context import networks_of

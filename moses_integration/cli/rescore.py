@@ -132,10 +132,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Tune or apply."""
+    """Run the command: tune with --reference, rescore with --weights."""
     numbers = [choice.path for choice in args.scorers]
     inputs = (args.source, *(args.reference or ()), args.ini, args.weights, args.backoff, *numbers)
-    # A list may take the place of the one that it was.
+    # --nbest-output may replace the input list.
     require_writable(args.output, args.nbest_output, inputs=(*inputs, *files_of_models(numbers)))
     require_writable(args.output, inputs=[args.nbest])
     require_one_standard_input(args.nbest, args.source, *(args.reference or ()))
@@ -178,7 +178,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     start = _weights_of_list(args, ini, entries[0])
     backoff = _backoff(args, ini)
     device = _device(args, args.scorers)
-    # Now, for the new list may take the place of the old one.
+    # Hash the inputs before writing, because the new list may replace the old one.
     inputs = _inputs(args)
     with share_scoring(len(entries), device, args.processes, args.scheduler) as workers:
         features = load_features(args.scorers, device, backoff, workers)
@@ -204,7 +204,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
 
 
 def _inputs(args: argparse.Namespace) -> dict[str, Any]:
-    """Return what was given to tune on besides models, with hashes."""
+    """Return the input files except models, with their hashes."""
     from phrasescore.provenance import described
 
     return {
@@ -217,7 +217,7 @@ def _inputs(args: argparse.Namespace) -> dict[str, Any]:
 def _find_weights(
     args: argparse.Namespace, candidates: Candidates, start: Weights, reporter: Reporter
 ) -> tuple[Tuning, dict[str, Any]]:
-    """Return the best weights that a seed finds, and what is to be reported of all seeds."""
+    """Return the best tuning over all seeds, and the report on all of them."""
     from moses_integration.rescoring.reranking import list_bleu, oracle_bleu, tune_on_list
     from phrasescore.workers import available_cores
 
@@ -275,9 +275,9 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
 def _decoded_text(
     args: argparse.Namespace, tuned: TunedWeights, reporter: Reporter
 ) -> tuple[list[bytes], SystemText | None]:
-    """Return the sentences as they were decoded, with words in place of their names, and what makes plain text again.
+    """Return the sentences as they were decoded, without position tags, and the system's text processing.
 
-    The latter is None if translations stay as they are.
+    The text processing, which restores plain text, is None if translations are to remain tokenised.
     """
     from moses_integration.building.system_text import SystemText
     from phrasescore.text import text_lines
@@ -297,7 +297,7 @@ def _decoded_text(
 
 
 def _backoff(args: argparse.Namespace, ini: MosesIni | None) -> Path | None:
-    """Return the n-gram model of the language models: the one given, else the ini's; None where no scorer needs one."""
+    """Return the n-gram model for neural language models: --backoff or else the ini's; None if no scorer needs it."""
     if not any(map(needs_backoff, args.scorers)):
         refuse_idle(args, ["backoff"], _NO_LANGUAGE_MODEL)
         return None
@@ -308,13 +308,13 @@ def _backoff(args: argparse.Namespace, ini: MosesIni | None) -> Path | None:
 
 
 def _device(args: argparse.Namespace, choices: Sequence[FeatureSpec]) -> Device:
-    """Return where and how precisely the scorers compute."""
+    """Return the device and the precision of the scorers."""
     from phrasescore.device import choose_device, settle_memory
 
     settle_memory()
     precision = args.precision
     if precision == "auto" and any(map(needs_backoff, choices)):
-        # As in the decoder: a list that it wrote has the same scores then.
+        # The decoder uses fp32, too, so its n-best lists have the same scores.
         precision = "fp32"
     return choose_device(args.device, precision)
 
@@ -322,27 +322,24 @@ def _device(args: argparse.Namespace, choices: Sequence[FeatureSpec]) -> Device:
 def _read_list(
     args: argparse.Namespace, source: Sequence[bytes], dense: Container[str], reporter: Reporter
 ) -> list[NbestEntry]:
-    """Return the list with words in place of their names, if it has no sparse features.
+    """Read an n-best list without position tags; reject sparse features.
 
-    `dense` are labels that are known not to be of any.
+    `dense` contains the labels of features that are known to be dense.
     """
     from moses_integration.nbest import read_nbest
     from moses_integration.rescoring.reranking import check_dense
 
     entries = [replace(entry, words=without_names(entry.words)) for entry in read_nbest(args.nbest)]
     reporter.say(f"{display_name(args.nbest)}: {len(entries):,} translations of {len(source):,} sentences")
-    # Before the scorers' work, which takes long.
+    # Check before the slow scoring.
     check_dense(entries, dense)
     return entries
 
 
 def _weights_of_list(args: argparse.Namespace, ini: MosesIni | None, entry: NbestEntry) -> Weights:
-    """Return the ini's weights of the features of an entry as it was decoded; without an ini they are 1.
+    """Return the ini's weights for the features of an entry; without an ini all are 1.
 
-    An ini that other toolkits' lists come with may have weights alone, without lines of features.
-
-    Raises:
-        UserError: the ini has not as many.
+    The ini of another toolkit's list may have weights only, without feature lines.
     """
     from moses_integration.nbest import ListFault
     from moses_integration.rescoring.reranking import starting_weights
@@ -361,7 +358,7 @@ def _weights_of_list(args: argparse.Namespace, ini: MosesIni | None, entry: Nbes
 def _scored_list(
     entries: Sequence[NbestEntry], features: Sequence[ListFeature], source: Sequence[bytes], reporter: Reporter
 ) -> tuple[list[NbestEntry], dict[str, float]]:
-    """Return the list with the new features, and how long each took by its label."""
+    """Return the list with the new features, and the seconds that each took, by label."""
     from moses_integration.rescoring.features import ScorerFeature
     from moses_integration.rescoring.reranking import add_scores
 
@@ -373,7 +370,7 @@ def _scored_list(
         seconds[feature.label] = round(laps[-1] - laps[-2], 1)
         unknown, words = "", feature.found.words if isinstance(feature, ScorerFeature) else None
         if words is not None and words.target:
-            # Text prepared in another way than the network's shows here.
+            # Unknown words show that the text was prepared differently from the network's training text.
             unknown = f", {words.target_unknown / words.target:.2%} of the target words are unknown to the network"
         reporter.say(f"{feature.label}: {seconds[feature.label]} s{unknown}")
 

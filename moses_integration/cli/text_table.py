@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         require_tuned_for(tuned, columns)
         ini.require_some_weight()
-        # Weights that Moses' own scripts have found name none; they were sought among the options of the system given.
+        # An ini from Moses' own scripts has no option weights; its tuning used the options that --ini selects.
         chosen_by = option_weights(tuned) or option_weights(ini) or ini.weights_of_features()
     if args.weights:
         weights = tuned.weights_of_features()
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         prepared = temporary / "prepared"
         with naming({prepared: Path(display_name(args.source))}):
             prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.say)
-            # Moses is to translate the text that is written.
+            # The indexed text is meant as input for Moses.
             require_moses_words(text_lines(prepared), prepared)
             origin = str(args.weights or args.ini)
             made = place_text(ini, prepared, folder, columns, weights, origin, args.table_limit, chosen_by)

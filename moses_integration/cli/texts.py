@@ -1,4 +1,4 @@
-"""Texts on a command line: --source, --prepared, and how they become what a system wants."""
+"""The options --source and --prepared, and the preparation of texts for a system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_source_option(parser: argparse.ArgumentParser) -> None:
-    """Add --source, which standard input stands in for."""
+    """Add --source; the default is standard input."""
     parser.add_argument(
         "--source",
         type=path_or_standard_stream,
@@ -38,11 +38,7 @@ def add_text_options(parser: argparse.ArgumentParser) -> None:
 
 
 def require_lasting(*paths: Path | None, why: str) -> None:
-    """Check that inputs can be read again: none is a pipe or standard input. A path that is None is passed over.
-
-    Raises:
-        UserError: one is; the message says `why` it must not.
-    """
+    """Raise a UserError, with the reason `why`, if an input is a pipe or standard input; None is ignored."""
     for path in paths:
         if path is not None and can_be_read_only_once(path):
             raise UserError(f"{path}: is a pipe or device, but {why}; give a file")
@@ -51,26 +47,26 @@ def require_lasting(*paths: Path | None, why: str) -> None:
 def prepare_text(
     ini: MosesIni | None, side: str, raw: str | Path, prepared: Path, is_prepared: bool, say: Say = silently
 ) -> Path:
-    """Write the text as the system's training text is to the file `prepared`, and return that.
+    """Prepare a text like the system's training text, write it to `prepared`, and return that path.
 
     Args:
-        ini: the system's; None for prepared text without one.
+        ini: the system; None only for prepared text.
         side: `source` or `target`.
         raw: the text.
-        prepared: where it goes.
-        is_prepared: whether it is as the system wants it already.
-        say: told of lines that are not UTF-8, and of text that does not look like what it is given as.
+        prepared: the file to write.
+        is_prepared: whether the text is prepared already.
+        say: receives warnings about lines that are not UTF-8, and about text that does not look prepared as declared.
 
     Raises:
-        UserError: it cannot be read or is no text, or how the system's text was prepared is not known, as where the
-            ini was moved; or the system has the tables of another text.
+        UserError: the text cannot be read, the preparation of the system's text is unknown (for instance because the
+            ini was moved), or the system has per-text tables for another text.
     """
     from moses_integration.building.system_text import SystemText
     from moses_integration.building.text_form import SYSTEM_TEXT_ADVICE, DeclaredForm, warn_about_form
     from moses_integration.placed.text_digest import digest_of_text
 
     if is_prepared:
-        # Of escapes and capitals nothing is known: a text may have none.
+        # Check tokenisation and escaping, but not case: whether the text was truecased is unknown.
         advice = replace(SYSTEM_TEXT_ADVICE, if_plain="leave out --prepared")
         claim = DeclaredForm(tokenised=True, escaped=True, capitalised=False, advice=advice)
         write_lines(prepared, warn_about_form(text_lines(raw, say), display_name(raw), claim, say))
@@ -82,7 +78,7 @@ def prepare_text(
         raise UserError(f"{ini.name}: has the tables of one text; give that, `text` beside it, and --prepared")
     text = SystemText.of(ini)
     if text is None:
-        # Where the ini was moved, this is why.
+        # Report missing files first: if the ini was moved, they are the cause.
         ini.require_files()
         raise UserError(
             f"{ini.name}: how its text was prepared is not known, for no preparation.json lies beside it or the files "
@@ -93,16 +89,7 @@ def prepare_text(
 
 
 def _require_placed_text(ini: MosesIni, text: Path, raw: str | Path) -> None:
-    """Check that a text with names is that of the tables of an ini, if those are of one text.
-
-    Args:
-        ini: the system's.
-        text: the text, in a file that can be read.
-        raw: what to call it.
-
-    Raises:
-        UserError: it is another one.
-    """
+    """Raise a UserError if the ini has per-text tables for another text; `raw` names the text in messages."""
     from moses_integration.placed.text_digest import digest_of_text
 
     if digest_of_text(ini) not in (None, sha256_of(text)):

@@ -1,4 +1,4 @@
-"""`phrasescore-smt tune`: find the weights that give a dev set the best BLEU."""
+"""`phrasescore-smt tune`: find the weights with the best BLEU on a dev set (MERT)."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def run(args: argparse.Namespace) -> int:
                 return toolkit.tune(ini, request)
 
             for tuning in checkpoint.tunings(args.seeds, tune) if checkpoint else tune(args.seeds):
-                # After each seed, for the next one may be stopped.
+                # Write the best weights after each seed, because the run may be interrupted.
                 tunings.append(tuning)
                 best = max(tunings, key=lambda tuning: (tuning.bleu, -args.seeds.index(tuning.seed)))
                 tuned = ini.copy()
@@ -155,7 +155,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _result(tunings: Sequence[Tuning], seconds: float) -> dict[str, Any]:
-    """Return what the report says of the seeds so far."""
+    """Return the results for the report, over all seeds so far."""
     from moses_integration.tuning.tunings import spread
 
     mean, deviation = spread([tuning.bleu for tuning in tunings])
@@ -184,17 +184,17 @@ def _inputs(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
 
 
 def _without_paths(facts: Any) -> Any:
-    """Return facts of files without their paths: what they hold decides."""
+    """Remove the paths from descriptions of files, because only contents matter."""
     if isinstance(facts, list):
         return [_without_paths(one) for one in facts]
     if isinstance(facts, dict):
-        # A feature's `path` has facts, too.
+        # The `path` of a feature is itself a description.
         return {key: _without_paths(one) for key, one in facts.items() if key != "path" or isinstance(one, dict)}
     return facts
 
 
 def _described(path: Path) -> dict[str, str | None]:
-    """Return path and SHA-256 of what a feature is loaded from; of several files it is that of their hashes."""
+    """Return path and SHA-256 of the file of a feature; for several files, the SHA-256 of their hashes."""
     from moses_integration.ini import files_at
     from phrasescore.files import sha256_of
     from phrasescore.provenance import described

@@ -1,4 +1,4 @@
-"""The folder for what a run leaves behind."""
+"""The folder for intermediate files and logs of a run."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from phrasescore.errors import UserError
 from phrasescore.files import lock_file, make_folder, require_folder
 
 _WORK_MARK = ".phrasescore-work"
-"""A file in the folder of --work: what else is there is ours."""
+"""A file that marks a folder of --work, whose files a run may replace or remove."""
 
 
 @contextmanager
 def work_folder(given: Path | None) -> Iterator[Path]:
-    """Yield the folder for what a run leaves behind: the one given, or one that is deleted afterwards.
+    """Yield the folder for intermediate files: the given one, or a temporary one that is deleted afterwards.
 
-    It is kept when a step of Moses fails, for the message names a log in it. One that was made for a run that failed
-    before it wrote anything is removed.
+    A temporary folder is kept if a step of Moses fails, because the message names a log in it. A new given folder is
+    removed if the run fails before it writes anything.
 
     Raises:
-        UserError: the one given cannot be made, another run is at work in it, or it has files that no earlier run
-            left; what this run writes or removes could be theirs.
+        UserError: the given folder cannot be created, another run uses it, or it has files that are not from an
+            earlier run, which this run could overwrite or remove.
     """
     from moses_integration.toolkits.installation import StepFailure
 

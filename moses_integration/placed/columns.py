@@ -28,7 +28,7 @@ from phrasescore.workers import map_ordered, start_workers
 
 _KILLED = "scoring places: a process was killed, most likely for want of memory; use fewer processes"
 _SENTENCES_AT_ONCE = 20
-"""A few thousand options: enough for large batches, few enough for many processes."""
+"""A chunk of a few thousand options fills large batches, and there are enough chunks for many processes."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class ScorerColumns:
     processes: int | None = None
     scheduler: str | None = None
     say: Say = silently
-    """Called with a line when an interrupted run is resumed, and when many words are unknown."""
+    """Receives a message when an interrupted run is resumed, or when many words are unknown."""
     restart: bool = False
     """Discard the work of an interrupted run."""
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from moses_integration.placed.columns import ScorerColumns
 
 NETWORKS = "in-context"
-"""Section with the folders of the networks."""
+"""Section with the model folders of the networks."""
 NETWORKS_SHA256 = "in-context-sha256"
-"""Section with the fingerprint of their scorer: SHA-256 of the weights that the networks had in tuning."""
+"""Section with the fingerprint of their scorer: SHA-256 of the network weights at the time of tuning."""
 OPTIONS_BY = "in-context-options-by"
-"""Section with the weights by which the options of a phrase are chosen: those that tuning began with. Tuned weights
-trust the network, and may contradict what else is known of a pair."""
+"""Section with the weights by which options are selected: the initial weights of tuning. Tuned weights rely on the
+network's score, which is not available for the selection."""
 _AGAIN = "tune again, with --in-context, the ini that it was made of"
 
 

@@ -27,11 +27,11 @@ from phrasescore.files import open_output, require_writable, write_atomically, w
 from phrasescore.text import text_lines
 
 INI, TEXT = "moses.ini", "text"
-"""Names of the files in the folder; those of the tables are in the ini."""
+"""Names of the files in the folder; the names of the tables are in the ini."""
 _UNFINISHED = ".unfinished"
-"""Name of a folder in it where all is made before anything takes the place of what an earlier run has made."""
+"""Name of a subfolder for new files, until all are complete and replace those of an earlier run."""
 _SCRATCH = "scores"
-"""Of the columns, until all is written."""
+"""Name of the checkpoint of the columns, removed when all files are written."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import sha256_of, write_json
 
 DIGEST = "text.json"
-"""Name of the file."""
+"""Name of the digest file."""
 _KEY = "text_sha256"
 
 

@@ -22,9 +22,9 @@ from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.text import Say, text_lines
 
 _PART = 1000
-"""Sentences that are translated together: a decoder has their table in memory, 0.7 MB a caption."""
+"""Sentences of a chunk. A decoder holds the table of a chunk in memory, about 0.7 MB for an image caption."""
 _PLACED = "placed"
-"""Name of the folder of a placed text, or of its first part."""
+"""Name of the folder of an indexed text, or of its first chunk."""
 
 
 class PlacingToolkit:
