@@ -1,6 +1,6 @@
-"""Everything that speaks Moses: its files, an embedded toolkit that reads and writes them, and an installed Moses.
+"""The Moses side of phrasescore: file formats, an embedded toolkit, and the interface to an installed Moses.
 
-It imports phrasescore, never the other way. From Python:
+This package imports phrasescore; phrasescore never imports this package. From Python:
 
     import moses_integration as smt
 
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the functions only when they are needed: the command line answers before PyTorch is loaded."""
+    """Import the functions lazily, so that the command line responds before PyTorch is loaded."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module("moses_integration.library"), name)

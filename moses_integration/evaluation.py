@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Statistics = NDArray[np.int64]
 
 NOISE_BLEU = 2.0
-"""BLEU of unrelated translations and references is hardly higher."""
+"""Unrelated translations and references rarely have a higher BLEU."""
 
 _TRIALS_AT_ONCE = 128
 """A matrix of all trials and sentences would take gigabytes. A multiple of 32, because the generator draws 32 bits at a
@@ -35,10 +35,10 @@ time and discards unused bits at the end of a call; so the draws do not depend o
 
 @dataclass(frozen=True)
 class Score:
-    """One metric of one system, without an interval."""
+    """The value of one metric for one system, without a confidence interval."""
 
     score: float
-    """As in `Measured`."""
+    """Same scale as `Measured.score`."""
     signature: str
 
 
@@ -52,7 +52,7 @@ class Randomisation:
 
 @dataclass(frozen=True)
 class Measured:
-    """One metric of one system."""
+    """The value of one metric for one system, with its confidence interval."""
 
     score: float
     """From 0 to 100, higher is better; TER: edits per 100 reference words, lower is better."""
@@ -69,7 +69,7 @@ class Evaluated:
     metrics: dict[str, Measured]
     """By name: BLEU, chrF (Popovic 2015), TER (Snover et al. 2006)."""
     p_value: float | None
-    """Of the difference in BLEU from the baseline, None without one."""
+    """p-value of the difference in BLEU from the baseline, None without a baseline."""
 
 
 def evaluate(
@@ -83,22 +83,22 @@ def evaluate(
     seed: int = Randomisation.seed,
     say: Say = silently,
 ) -> tuple[list[Evaluated], dict[str, str]]:
-    """Return the metrics of some systems, and the signature of each metric and, with a baseline, of p.
+    """Return the metrics of some systems, and the signatures of the metrics and, with a baseline, of the p-values.
 
-    The trials are those that sacreBLEU draws from the seed. sacreBLEU counts only trials with a larger difference;
-    here, trials with an equal difference count too, as in the paper, so that files that differ in one sentence have
-    p = 1 instead of p = 0.0001.
+    The random trials are identical to sacreBLEU's for the same seed. sacreBLEU counts only trials with a larger
+    difference. This function also counts trials with an equal difference, as in the paper, so that files that differ in
+    one sentence have p = 1 instead of p = 0.0001.
 
     Args:
-        systems: translations of one text, a file each.
-        references: of that text, a file each.
-        baseline: the translations for comparison; they are the first result.
+        systems: a file of translations for each system.
+        references: one or more files.
+        baseline: the translations to compare with; they are the first result.
         tokenise: sacreBLEU's tokenisation for BLEU.
         lowercase: ignore case, as TER always does.
-        resamples: of the bootstrap, 1 for no intervals; the seed is in the environment, SACREBLEU_SEED.
-        trials: random exchanges of the comparison.
+        resamples: bootstrap samples, 1 for no intervals; the environment variable SACREBLEU_SEED sets their seed.
+        trials: random exchanges in the comparison.
         seed: of the exchanges.
-        say: receives warnings about encoding, form and parallelism of the texts, and about meaningless BLEU.
+        say: receives warnings about encoding, tokenisation and alignment of the texts, and about meaningless BLEU.
 
     Raises:
         UserError: a file is empty or not text, the files differ in length, or sacreBLEU is not installed.
@@ -144,14 +144,14 @@ def p_value_over_runs(
 ) -> float:
     """Return the p-value of the difference between two systems with several tuning runs each.
 
-    A trial exchanges all translations of a sentence together, because those of several runs are similar: an additional
-    run is less evidence than an additional sentence, and a copy of a run is none. Clark et al. (ACL 2011) exchange the
-    translations of each run separately, which gives smaller values. The spread over the runs shows how much a system
-    depends on its tuning.
+    A trial exchanges all translations of a sentence together, because the translations of several runs are similar: an
+    additional run is weaker evidence than an additional sentence, and a copy of a run is no evidence. Clark et al.
+    (ACL 2011) exchange the translations of each run separately, which gives smaller p-values. The standard deviation
+    over runs shows how much a system depends on its tuning.
 
     Args:
         runs: translations of the test text, a file for each tuning run.
-        baseline_runs: equally many of the other system.
+        baseline_runs: the same number of files for the other system.
         references: of the test text.
         tokenise: sacreBLEU's tokenisation.
         trials: random exchanges.
@@ -180,7 +180,7 @@ def _metrics(tokenise: str, lowercase: bool) -> dict[str, Any]:
     from sacrebleu.metrics.ter import TER
 
     return {
-        # `force` silences a warning about tokenised text that `evaluate` gives itself.
+        # `force` suppresses a warning about tokenised text, because `evaluate` has its own.
         "BLEU": bleu(lowercase=lowercase, tokenize=tokenise, force=True),
         "chrF": _in_python_numbers(CHRF(lowercase=lowercase)),
         "TER": _in_python_numbers(TER()),
@@ -215,7 +215,7 @@ def _statistics(
 
 
 def _p_value(base_S10: Statistics, system_S10: Statistics, trials: int, seed: int) -> float:
-    """Return the share of random exchanges with a difference at least as large."""
+    """Return the fraction of random exchanges with a difference at least as large."""
     both_10 = base_S10.sum(axis=0) + system_S10.sum(axis=0)
     observed = _difference(base_S10.sum(axis=0), system_S10.sum(axis=0))
     generator = np.random.default_rng(seed)
@@ -244,7 +244,7 @@ def _read_parallel(
 ) -> tuple[list[list[str]], list[list[str]]]:
     """Return the lines of translations, without position tags, and of references.
 
-    Warn about texts that are prepared differently, and about lines that are empty on one side only.
+    Warn if the texts are tokenised differently, or lines are empty on one side only.
     """
     paths = (*outputs, *references)
     readers = [text_lines] * len(outputs) + [utf8_lines] * len(references)

@@ -1,8 +1,9 @@
 """The commands of `phrasescore-smt` as functions.
 
-Each takes the options of its command as keyword arguments, with underscores; docs/commands.md has all of them. Paths
-are `str` or `Path`. `say` gets each line that the command would print, `progress` the share of the work that is done
-(None if unknown) and a few words. Worker processes are spawned: a script needs `if __name__ == "__main__":`.
+Each function takes the options of its command as keyword arguments, with underscores; docs/commands.md lists them.
+Paths are `str` or `Path`. `say` receives each line that the command would print. `progress` receives the fraction of
+the work that is done (None if unknown) and a short description. Worker processes are spawned, so a script needs
+`if __name__ == "__main__":`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def add_column(ini: File, table: File, output: File, *, say: Say = silently, **o
 
     Raises:
         TypeError: there is no such option.
-        UserError: a value is wrong, or the table is not that of the ini with new columns.
+        UserError: a value is wrong, or the table is not the ini's table with new columns.
     """
     _call("add-column", {"ini": ini, "table": table, "output": output, **options}, say)
 
@@ -217,7 +218,7 @@ def tune_rescoring(
         options: those of `phrasescore-smt rescore`, such as `scorers=["RNN=rnn"]`, `ini="moses.ini"`.
 
     Returns:
-        what `output` contains, such as `weights` and `dev_bleu`.
+        the contents of `output`, such as `weights` and `dev_bleu`.
 
     Raises:
         TypeError: there is no such option.
@@ -286,7 +287,7 @@ def _lines(text: Path) -> list[str]:
 
 
 def _reported(command: str, options: Mapping[str, Any], say: Say, progress: Show) -> dict[str, Any]:
-    """Run a command; return its report."""
+    """Run a command with a report; return the report."""
     with TemporaryDirectory(prefix="phrasescore.") as folder:
         report = Path(options.get("report") or Path(folder) / "report.json")
         _call(command, {**options, "report": report}, say, progress)

@@ -2,8 +2,8 @@
 
     ID ||| word word ... word  ||| Label0= v v Label1= v ||| total [||| segmentation] [||| alignment]
 
-Marian's labels without a following space, as in `F0=-1.5` (src/translator/output_printer.h), are also read, and written
-as Moses writes them. So are lists with totals only:
+Marian's labels without a following space, as in `F0=-1.5` (src/translator/output_printer.h), are read, too, and written
+in Moses' form. Lists with totals only are also supported:
 
     ID ||| word word ... word ||| total
 
@@ -30,7 +30,7 @@ TOTAL = "Total0"
 
 
 class ListFault(UserError):
-    """An error in an n-best list; callers that know the file replace the start of the message."""
+    """An error in an n-best list; callers add the file name to the message."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"n-best list: {reason}")
@@ -48,9 +48,9 @@ class NbestEntry:
     """One translation of one sentence."""
 
     sentence: int
-    """From 0."""
+    """Sentence number, from 0."""
     words: bytes
-    """Separated by one space."""
+    """The translation, with words separated by one space."""
     scores: bytes
     """`Label0= v v Label1= v`"""
     total: bytes

@@ -1,4 +1,4 @@
-"""Programs that start others: none outlives the program that was started."""
+"""Terminate external programs together with their child processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SECONDS_TO_END = 5
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a program that was started with `process_group=0`, and all that it started."""
+    """Terminate a program that was started with `process_group=0`, and its descendants."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)

@@ -10,7 +10,7 @@ from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.nbest import ListFault, NbestEntry
 
 _UNSIGNED = 1 << 64
-"""Moses computes positions modulo this number."""
+"""Moses computes positions with unsigned 64-bit integers, modulo this number."""
 
 
 class Segment(NamedTuple):
@@ -25,7 +25,7 @@ def segments_of(entry: NbestEntry) -> list[Segment]:
     """Return the phrases of an n-best entry, in target order.
 
     Raises:
-        ListFault: the segmentation is missing, or does not fit the words.
+        ListFault: the segmentation is missing, or does not match the words.
     """
     try:
         sides = [field.split(b"=") for field in words_of(entry.extras[0])]

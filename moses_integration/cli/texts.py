@@ -66,7 +66,7 @@ def prepare_text(
     from moses_integration.placed.text_digest import digest_of_text
 
     if is_prepared:
-        # Check tokenisation and escaping, but not case: whether the text was truecased is unknown.
+        # Check only tokenisation: a prepared text may contain no escapes and no capitals.
         advice = replace(SYSTEM_TEXT_ADVICE, if_plain="leave out --prepared")
         claim = DeclaredForm(tokenised=True, escaped=True, capitalised=False, advice=advice)
         write_lines(prepared, warn_about_form(text_lines(raw, say), display_name(raw), claim, say))

@@ -1,1 +1,1 @@
-"""New features for the translations of n-best lists, and choosing among them anew."""
+"""n-best rescoring: add features to n-best lists, and rerank them."""

@@ -1,9 +1,9 @@
-"""New features of n-best lists: what a user asks for as `LABEL=[COLUMN:]PATH`, and their values.
+"""New features of n-best lists: their specification `LABEL=[COLUMN:]PATH`, and their values.
 
-PATH is the model folder of any scorer, of a neural language model, or a file of numbers; `config.json` in a folder says
-which. All features of one folder share what it has computed.
+PATH is the model folder of a scorer or a neural language model, as `config.json` in the folder declares, or a file of
+numbers. All features of one folder share computed values.
 
-Shapes: E entries of a list, K columns, N phrase pairs of all entries, P distinct ones.
+Shapes: E entries of a list, K columns, N phrase pairs of all entries, P distinct phrase pairs.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 _KILLED = "scoring the list: a process was killed, most likely for want of memory; use fewer processes"
 _AT_ONCE = 4096
-"""Phrase pairs of a task: enough for large batches, few enough for memory and to share the work evenly."""
+"""Phrase pairs of a chunk: enough for large batches, few enough for memory and for an even load of workers."""
 _SPEC = re.compile(r"(?:([a-z-]+):)?(.+)")
 UNNORMALISED = "unnormalised"
-"""The column of a language model trained with --self-normalise: its scores without the sum of the softmax."""
+"""The column of a language model trained with --self-normalise: scores without the softmax normalisation."""
 
 Floats = NDArray[np.float64]
 Unit = Literal["phrase", "sentence"]
@@ -49,20 +49,20 @@ Unit = Literal["phrase", "sentence"]
 
 @dataclass(frozen=True)
 class FeatureSpec:
-    """A feature as a user names it."""
+    """The specification of a feature on the command line."""
 
     label: str
     path: Path
     """Model folder, or file of numbers."""
     column: str | None = None
-    """None for the usual one of the folder."""
+    """None for the default column of the model."""
 
     @classmethod
     def parse(cls, text: str) -> FeatureSpec:
         """Parse `LABEL=[COLUMN:]PATH`.
 
         Raises:
-            ValueError: the text is malformed; the message says how.
+            ValueError: the text is malformed.
         """
         label, _, rest = text.partition("=")
         found = _SPEC.fullmatch(rest)
@@ -74,7 +74,7 @@ class FeatureSpec:
 
     @property
     def source(self) -> str:
-        """The text behind the label."""
+        """The text after the label: `[COLUMN:]PATH`."""
         return f"{self.column}:{self.path}" if self.column else str(self.path)
 
 
@@ -96,7 +96,7 @@ class ScorerFeature:
         """Return the sums, [E, 1]; `sentences[entry.sentence]` is the source of an entry.
 
         Raises:
-            ListFault: an entry has no segmentation, or not one of its sentence.
+            ListFault: an entry has no segmentation, or one that does not match its sentence.
             UserError: the model is damaged.
         """
         numbers: dict[_Pair, int] = {}
@@ -116,7 +116,7 @@ class ScorerFeature:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers that another program computed: a line for each entry, each with equally many numbers."""
+    """Values from another program: a line for each entry, with the same number of values in each line."""
 
     label: str
     path: Path
@@ -126,7 +126,7 @@ class Numbers:
         """Return the numbers, [E, K].
 
         Raises:
-            UserError: the file does not have a line for each entry with equally many finite numbers.
+            UserError: lines are missing, or have different numbers of values, or values that are not finite.
         """
         rows: list[list[float]] = []
         for number, line in enumerate(read_lines(self.path), 1):
@@ -151,7 +151,7 @@ ListFeature = ScorerFeature | Numbers
 
 @dataclass(frozen=True, order=True)
 class _Pair:
-    """A phrase pair, and where its source phrase is: that is 0 where the scorer does not depend on it."""
+    """A phrase pair and its source position, which is 0 if the scorer does not depend on it."""
 
     sentence: int
     start: int
@@ -160,20 +160,20 @@ class _Pair:
     target: bytes
 
     def anywhere(self) -> _Pair:
-        """Return the pair without its place."""
+        """Return the pair without its position."""
         return _Pair(0, 0, 0, self.source, self.target)
 
 
 @dataclass
 class _Values:
-    """The values of a scorer for phrase pairs: one that recurs is not scored again."""
+    """Caches the values of a scorer for phrase pairs."""
 
     scorer: PhraseScorer
     workers: Workers
     columns: list[Column] = field(default_factory=list)
-    """Those that features ask for."""
+    """The columns that the features use."""
     words: WordCounts | None = None
-    """Of the distinct pairs so far."""
+    """Word counts of the distinct pairs so far."""
     _known: dict[_Pair, list[float]] = field(default_factory=dict)
 
     def values(self, pairs: Sequence[_Pair], sentences: Sequence[Words], column: Column) -> Floats:
@@ -184,7 +184,7 @@ class _Values:
         """
         from phrasescore.scoring.scorer import ScoringTask, WordCounts
 
-        # Neighbours in a batch share the states of their common prefixes, and a sentence is read once.
+        # Sorted pairs share the states of common prefixes within a batch, and each sentence is encoded once.
         new = sorted({*pairs} - self._known.keys())
         task = ScoringTask(self.scorer.shared(), tuple(self.columns))
         chunks = list(_occurrences(new, sentences, in_context=self.scorer.in_context).chunks(_AT_ONCE))
@@ -197,7 +197,7 @@ class _Values:
 
 
 def _occurrences(pairs: Sequence[_Pair], sentences: Sequence[Words], *, in_context: bool) -> Occurrences:
-    """Return sorted pairs as a scorer takes them."""
+    """Convert sorted pairs to the input of a scorer."""
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     if not in_context:
         return Occurrences(sources, targets)
@@ -208,10 +208,10 @@ def _occurrences(pairs: Sequence[_Pair], sentences: Sequence[Words], *, in_conte
 def _phrase_pairs(sentence: Words, entry: NbestEntry) -> list[_Pair]:
     """Return the phrase pairs of an entry's derivation.
 
-    A word that the system could not translate is its own translation, though the table has no such pair.
+    An untranslated word is paired with itself, although the table has no such pair.
 
     Raises:
-        ListFault: the entry has no segmentation, or not one of this sentence.
+        ListFault: the entry has no segmentation, or one that does not match this sentence.
     """
     segments = segments_of(entry)
     if not cover_once(segments, len(sentence)):
@@ -240,13 +240,13 @@ def load_features(
 
     Args:
         specs: the features.
-        device: where and how precisely networks compute.
-        backoff: n-gram model, ARPA or KenLM binary, for the words outside a neural language model's shortlist;
-            without it the scores of such a model are not a distribution.
-        workers: to share the work of the scorers; None to score in this process.
+        device: device and precision of the networks.
+        backoff: n-gram model, ARPA or KenLM binary, for words outside the shortlist of a neural language model.
+            Without it, the scores are not a probability distribution.
+        workers: for parallel scoring; None to score in this process.
 
     Raises:
-        UserError: a folder cannot be loaded, or does not offer the column.
+        UserError: a folder cannot be loaded, or the model does not have the column.
     """
 
     @cache
@@ -269,7 +269,7 @@ def load_features(
             return Numbers(spec.label, spec.path)
         scorer = scorer_of(spec.path, unnormalised=spec.column == UNNORMALISED)
         column = scorer.columns[0] if spec.column is None else scorer.column(spec.column)
-        # Counts of words add up over phrases, so no segmentation is needed for them.
+        # Word counts are sums over phrases, so they need no segmentation.
         unit: Unit = "sentence" if column.values == "count" else scorer.unit
         values = values_of(scorer, unit)
         if column not in values.columns:
@@ -280,7 +280,7 @@ def load_features(
 
 
 def needs_backoff(spec: FeatureSpec) -> bool:
-    """Whether a feature is the score of a neural language model."""
+    """Whether a feature is the score of a neural language model, which needs an n-gram model."""
     from phrasescore.lm.model_folder import KIND as LANGUAGE_MODEL
     from phrasescore.model_folder import model_kind
 
@@ -290,5 +290,5 @@ def needs_backoff(spec: FeatureSpec) -> bool:
 def share_scoring(
     entries: int, device: Device, processes: int | None = None, scheduler: str | None = None
 ) -> AbstractContextManager[Workers]:
-    """Return the workers, see `start_workers`, that suit a list of so many entries: a short one is not shared."""
+    """Start workers for a list of `entries` translations (see `start_workers`); score a short list serially."""
     return start_workers(_KILLED, min(device.processes(processes), max(1, -(-entries // _AT_ONCE))), scheduler)

@@ -1,9 +1,9 @@
-"""n-best rescoring: more features for the translations of a list, all weights tuned again on it, the best chosen anew.
+"""n-best rescoring: add features to the translations of a list, tune all weights on the list, and rerank it.
 
-What a decoder cannot ask while it searches, for it needs the whole translation or takes too long, can be asked of the
-few hundred translations it finds best. The decoder may be any that writes Moses' n-best lists.
+Rescoring supports features that are too slow for the search, or that need the complete translation: they are computed
+only for the few hundred best translations. The list may be from any decoder that writes Moses' n-best lists.
 
-Features that stand in the ini but not in the list, as UnknownWordPenalty, have no part in it, as in tuning.
+Features of the ini that are not in the list, such as UnknownWordPenalty, are ignored, as in tuning.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def add_scores(
     features: Sequence[ListFeature],
     report: Callable[[ListFeature], None] = lambda feature: None,
 ) -> list[NbestEntry]:
-    """Return a list with more features, in their order, with the six digits that a list has.
+    """Return a list with the features appended, rounded to the six digits of n-best lists.
 
     Args:
         entries: the list.
-        source: the sentences that were decoded, as tokens.
-        features: what to add.
+        source: the sentences that were decoded, tokenised.
+        features: the features to append.
         report: called after each feature.
 
     Raises:
-        ListFault: a label is taken, or the list and the source do not go together.
-        UserError: a scorer gives no numbers for this list.
+        ListFault: a label is already used, or the list does not match the source.
+        UserError: a scorer cannot score this list.
     """
     if entries:
         check_new(entries[0], [feature.label for feature in features])
@@ -54,7 +54,7 @@ def add_scores(
                 "give the text that was decoded"
             )
     listed = {entry.sentence for entry in entries}
-    # Lines without words have no translations.
+    # Lines without words have no entries in an n-best list.
     missing = next((row for row, line in enumerate(source) if row not in listed and words_of(line)), None)
     if missing is not None:
         raise ListFault(
@@ -74,10 +74,10 @@ def add_scores(
 
 
 def check_new(entry: NbestEntry, labels: Iterable[str]) -> None:
-    """Check that a list, of which this is an entry, has none of the features that are to be added.
+    """Check that the labels of new features are unique; `entry` is any entry of the list.
 
     Raises:
-        ListFault: it has one, or two that are to be added have one label.
+        ListFault: the list already has a label, or two new features have the same label.
     """
     taken = set(entry.features())
     for label in labels:
@@ -87,12 +87,9 @@ def check_new(entry: NbestEntry, labels: Iterable[str]) -> None:
 
 
 def check_dense(entries: Iterable[NbestEntry], dense: Container[str]) -> None:
-    """Check that a list has no sparse features: of a translation Moses lists those only that it has, with a `_`.
+    """Raise a ListFault if a list has sparse features, which Moses writes, with a `_`, only where they are not 0.
 
-    `dense` are labels that are known not to be of any.
-
-    Raises:
-        ListFault: it has one.
+    `dense` contains the labels of features that are known to be dense.
     """
     for entry in entries:
         if b"_" in entry.scores:
@@ -105,11 +102,7 @@ def check_dense(entries: Iterable[NbestEntry], dense: Container[str]) -> None:
 
 
 def check_fit(features: Weights, weights: Weights) -> None:
-    """Check that there are as many weights as values, for every feature and for nothing else.
-
-    Raises:
-        ListFault: there are not.
-    """
+    """Raise a ListFault unless features and weights have the same labels, with the same number of components."""
     for label in sorted(features.keys() | weights.keys()):
         values, found = len(features.get(label, ())), len(weights.get(label, ()))
         if values != found:
@@ -120,10 +113,10 @@ def check_fit(features: Weights, weights: Weights) -> None:
 
 
 def starting_weights(entry: NbestEntry, weights: Weights, new: Sequence[str]) -> dict[str, list[float]]:
-    """Return weights for the features of an entry: those given, and 0 for each of the `new` labels.
+    """Return initial weights for the features of an entry: the given weights, and 0 for each of the `new` labels.
 
     Raises:
-        ListFault: weights for a feature are missing or are not as many as it has values.
+        ListFault: the weights of a feature are missing, or differ in number from its values.
     """
     features = entry.features()
     start = {label: [0.0] * len(features[label]) for label in new}
@@ -134,17 +127,17 @@ def starting_weights(entry: NbestEntry, weights: Weights, new: Sequence[str]) ->
 
 
 def tune_on_list(candidates: Candidates, start: Weights, seed: int, *, restarts: int, processes: int = 1) -> Tuning:
-    """Return the weights that MERT finds on a list, and the BLEU of its best translations under them.
+    """Tune weights on a list with MERT; return them with the BLEU of its 1-best translations.
 
     Args:
-        candidates: the list, made by `tuning.candidates.from_nbest`.
-        start: weights to start from, of exactly the list's features in their order.
+        candidates: the list, from `tuning.candidates.from_nbest`.
+        start: initial weights of exactly the list's features, in the same order.
         seed: of the random restarts.
-        restarts: random starts of the search.
-        processes: how many share the starts; the result is the same.
+        restarts: the number of random starts.
+        processes: for parallel searches; the result does not depend on it.
 
     Raises:
-        ListFault: the weights are of other features.
+        ListFault: the weights do not match the features.
         UserError: there are no candidates.
     """
     start_F = _vector(candidates, start)
@@ -155,14 +148,14 @@ def tune_on_list(candidates: Candidates, start: Weights, seed: int, *, restarts:
 
 
 def list_bleu(candidates: Candidates, weights: Weights) -> float:
-    """Return the BLEU, from 0 to 100, of the best translations of a list under weights of exactly its features."""
+    """Return the BLEU, from 0 to 100, of the 1-best translations of a list under weights of exactly its features."""
     return 100 * evaluate(candidates, _vector(candidates, weights))
 
 
 def oracle_bleu(candidates: Candidates) -> float:
     """Return the BLEU, from 0 to 100, of each sentence's translation with the highest smoothed sentence BLEU.
 
-    Nearly what the best choice from the list could reach.
+    This approximates the highest corpus BLEU that reranking can reach.
     """
     smoothed_C = smoothed_bleu(candidates.statistics_C9)
     ranges = (candidates.of_sentence(sentence) for sentence in range(candidates.sentence_count))
@@ -171,16 +164,16 @@ def oracle_bleu(candidates: Candidates) -> float:
 
 
 def rerank(entries: Sequence[NbestEntry], weights: Weights) -> list[NbestEntry]:
-    """Return a list with the totals that the weights give, the best of each sentence first; equals keep their order.
+    """Return a list with new totals, sorted by sentence and descending total; the sort is stable.
 
     Raises:
-        ListFault: an entry has other features than there are weights for, or so large ones that their sum is infinite.
+        ListFault: the features of an entry do not match the weights, or a total is not finite.
     """
     totals = []
     for entry in entries:
         features = entry.features()
         check_fit(features, weights)
-        # Added up in one order for all: equal translations get equal totals, and the first one stays first.
+        # Sum in a fixed order, so that entries with equal features have equal totals and keep their order.
         total = sum(w * v for label in features for w, v in zip(weights[label], features[label], strict=True))
         if not math.isfinite(total):
             raise ListFault(
@@ -195,13 +188,13 @@ def rerank(entries: Sequence[NbestEntry], weights: Weights) -> list[NbestEntry]:
 
 
 def best_of(ranked: Sequence[NbestEntry], sentence_count: int) -> list[bytes]:
-    """Return the first translation of each sentence of a list, empty where it has none."""
+    """Return the first translation of each sentence, empty for a sentence without translations."""
     best = {sentence: next(group).words for sentence, group in groupby(ranked, key=lambda entry: entry.sentence)}
     return [best.get(sentence, b"") for sentence in range(sentence_count)]
 
 
 def _vector(candidates: Candidates, weights: Weights) -> NDArray[np.float64]:
-    """Return weights as an array, [F], if they are those of the candidates' features in their order."""
+    """Return weights as an array, [F]; check that their order is that of the candidates' features."""
     names = component_names(weights)
     if names != candidates.names:
         raise ListFault(

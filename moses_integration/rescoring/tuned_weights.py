@@ -20,32 +20,32 @@ from phrasescore.provenance import described
 
 SCHEMA = 3
 _LARGEST_WEIGHT = float(np.finfo(np.float32).max)
-"""Moses has weights in 32 bit."""
+"""Moses stores weights in 32 bits."""
 
 
 @dataclass(frozen=True)
 class TunedWeights:
-    """What a file of weights says."""
+    """The weights from `rescore --reference`, with the features and models that they belong to."""
 
     path: Path
-    """The file."""
+    """The file of weights."""
     ini: Path | None
-    """The moses.ini of the list; another toolkit's has none."""
+    """The moses.ini of the list, None for a list of another toolkit."""
     backoff: Path | None
-    """n-gram model of the language models, if there are any."""
+    """n-gram model for neural language models, None without such models."""
     backoff_digest: str | None
     scorers: Sequence[FeatureSpec]
     digests: Mapping[str, str | None]
-    """By the scorers' labels."""
+    """Model fingerprints by label, None for a file of numbers."""
     weights: Weights
-    """Of all features of the list, the scorers' among them."""
+    """Weights of all features, including the added ones."""
 
     @classmethod
     def read(cls, path: Path) -> TunedWeights:
-        """Read a file that tuning wrote.
+        """Read a file that `write` wrote.
 
         Raises:
-            UserError: it is none.
+            UserError: the file is malformed.
         """
         report = read_json(path, "tune again")
         try:
@@ -72,7 +72,7 @@ class TunedWeights:
         )
 
     def write(self, report: Mapping[str, Any]) -> None:
-        """Write the file, with what else is to be told of the tuning."""
+        """Write the file, with a report on the tuning."""
         scorers = [
             {**asdict(one), "path": str(one.path.resolve()), "sha256": self.digests[one.label]} for one in self.scorers
         ]
@@ -87,10 +87,10 @@ class TunedWeights:
         write_json(self.path, content)
 
     def choices(self, given: Sequence[FeatureSpec]) -> list[FeatureSpec]:
-        """Return the features; one that is given replaces the saved one of its label and column.
+        """Return the features; a given feature replaces the saved feature with the same label and column.
 
         Raises:
-            UserError: one that is given has no weight, or numbers are not given anew.
+            UserError: a given feature has no weight, or no new file is given for a feature from a file of numbers.
         """
         replaced = {spec.label: spec for spec in given}
         for spec in given:
@@ -108,24 +108,20 @@ class TunedWeights:
         return [replaced.get(one.label, one) for one in self.scorers]
 
     def require_list(self, entry: NbestEntry) -> None:
-        """Check that a list, of which this is an entry, has the features that are weighed but for the scorers'.
-
-        Raises:
-            ListFault: it has others.
-        """
+        """Raise a ListFault unless a list, given by any entry, has exactly the features before rescoring."""
         check_new(entry, self.digests)
         check_fit(entry.features(), {label: of for label, of in self.weights.items() if label not in self.digests})
 
     def require_same(self, specs: Sequence[FeatureSpec], features: Sequence[ListFeature], backoff: Path | None) -> None:
-        """Check that models are those that the weights were tuned with.
+        """Check that the weights were tuned with these models.
 
         Args:
             specs: the features.
-            features: the same, loaded.
-            backoff: n-gram model of the language models.
+            features: the same features, loaded.
+            backoff: n-gram model for neural language models.
 
         Raises:
-            UserError: one is another.
+            UserError: a model has another fingerprint.
         """
         if backoff is None and any(map(needs_backoff, specs)):
             raise UserError(
@@ -145,11 +141,7 @@ class TunedWeights:
 
 
 def _spec(described: Mapping[str, Any]) -> FeatureSpec:
-    """Return a feature as a file of weights describes it.
-
-    Raises:
-        ValueError: it does not.
-    """
+    """Return a feature from its description in a file of weights; raise a ValueError if it is invalid."""
     label, column, path = described["label"], described["column"], described["path"]
     spec = FeatureSpec(label, Path(path), column)
     if FeatureSpec.parse(f"{label}={spec.source}") != spec:
@@ -158,12 +150,8 @@ def _spec(described: Mapping[str, Any]) -> FeatureSpec:
 
 
 def _weight(value: Any) -> float:
-    """Return a value of JSON as a weight.
-
-    Raises:
-        ValueError: it is no number, or none of 32 bit.
-    """
-    # To Python, true is a number.
+    """Return a JSON value as a weight; raise a ValueError unless it is a number in the range of 32-bit floats."""
+    # In Python, bool is a subclass of int.
     if type(value) not in (int, float) or not abs(value) <= _LARGEST_WEIGHT:
         raise ValueError
     return float(value)

@@ -48,7 +48,7 @@ class Installation:
 def find_installation() -> Installation | None:
     """Return the Moses of MOSES_HOME or of the PATH.
 
-    A `moses` on the PATH without a `scripts` folder beside its `bin` is another program, or useless.
+    A `moses` on the PATH without a `scripts` folder beside its `bin` is ignored: it is another program, or incomplete.
 
     Raises:
         UserError: MOSES_HOME is set but has no Moses.

@@ -19,7 +19,7 @@ ToolkitName = Literal["auto", "moses", "embedded"]
 Binary = Literal["compact", "probing"]
 """Binary forms of a phrase table: PhraseDictionaryCompact and ProbingPT."""
 Progress = Callable[[int, int], None]
-"""Takes the number of finished sentences, and of all."""
+"""Receives the number of finished sentences, and of all sentences."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,18 @@ class TuningRequest:
     source: Path
     """Prepared dev sentences."""
     references: Sequence[Path]
-    """A file for each set of references."""
+    """A file for each reference translation of the dev set."""
     seeds: Sequence[int]
-    """Of the random restarts."""
+    """Seeds of the random restarts."""
     settings: TuningConfig
     folder: Path
-    """For logs and intermediate files."""
+    """Folder for logs and intermediate files."""
     say: Say = silently
     """Receives a message for each decoding or seed."""
     show: Show = unseen
     """Receives the progress."""
     checkpoint: TuningCheckpoint | None = None
-    """For resuming, if the toolkit supports it."""
+    """Checkpoint for resuming, if the toolkit supports it."""
 
 
 class Translate(Protocol):

@@ -1,11 +1,11 @@
-"""BLEU as tuning sees it: nine integers per translation, which add up over sentences.
+"""BLEU statistics for tuning: nine integers per translation, which are summed over sentences.
 
     c1 t1 c2 t2 c3 t3 c4 t4 R
 
-c_n of the translation's t_n n-grams match a reference, each no more often than the reference that has most of it; R is
-the length of the reference closest in length. Papineni et al., "BLEU: a Method for Automatic Evaluation of
-Machine Translation" (ACL 2002), with the conventions of Moses (mert/BleuScorer.cpp, mert/Reference.h): tokens
-are split on blanks only; nothing is tokenised, normalised or lower-cased.
+t_n is the number of n-grams of the translation, and c_n the number of matches, clipped at the maximum count in a
+reference. R is the length of the reference closest in length. Papineni et al., "BLEU: a Method for Automatic Evaluation
+of Machine Translation" (ACL 2002), with the conventions of Moses (mert/BleuScorer.cpp, mert/Reference.h): tokens
+are separated by spaces; text is not tokenised, normalised or lowercased.
 
 Array names: C candidates, 9 statistics.
 """
@@ -34,7 +34,7 @@ def read_references(paths: Sequence[Path], names: Sequence[Path] = ()) -> list[t
 
     Args:
         paths: the files.
-        names: what messages call them, if not by their paths.
+        names: file names for messages, if they differ from the paths.
 
     Raises:
         UserError: a file cannot be read or is not UTF-8, or the files differ in length.
@@ -52,9 +52,9 @@ def read_references(paths: Sequence[Path], names: Sequence[Path] = ()) -> list[t
 
 
 def bleu_statistics(references: Sequence[bytes], candidates: Sequence[bytes]) -> NDArray[np.int32]:
-    """Return the statistics of some translations of one sentence, [C, 9]. A text that comes twice is counted once.
+    """Return the statistics of translations of one sentence, [C, 9]. Duplicates are computed only once.
 
-    Of two references equally close in length the shorter one gives R.
+    If two references are equally close in length, R is the length of the shorter one.
     """
     reference_words = [split_words(reference) for reference in references]
     lengths = sorted(len(words) for words in reference_words)
@@ -70,16 +70,16 @@ def bleu_statistics(references: Sequence[bytes], candidates: Sequence[bytes]) ->
 def bleu(statistics: Statistics) -> NDArray[np.float64]:
     """Return BLEU, from 0 to 1, of statistics summed over sentences: [..., 9] -> [...].
 
-    exp(mean_n(ln c_n - ln t_n) + min(0, 1 - R / t_1)); 0 where some c_n is 0. There is no smoothing.
+    exp(mean_n(ln c_n - ln t_n) + min(0, 1 - R / t_1)); 0 if any c_n is 0. There is no smoothing.
     """
     return np.where((statistics[..., :-1:2] > 0).all(axis=-1), _geometric_mean(statistics, 0), 0.0)
 
 
 def smoothed_bleu(statistics: Statistics) -> NDArray[np.float64]:
-    """Return BLEU with 1 added to every c_n and t_n, [..., 9] -> [...]. It tells apart what has no 4-gram right.
+    """Return BLEU with 1 added to every c_n and t_n, [..., 9] -> [...]; it ranks candidates without matching 4-grams.
 
-    Lin and Och (COLING 2004) add 1 for n > 1; for n = 1 too, as Moses' mert/BleuScorer.cpp does, it is 0 only where
-    there is no word and the reference has some.
+    Lin and Och (COLING 2004) add 1 for n > 1 only. This function adds 1 also for n = 1, like Moses'
+    mert/BleuScorer.cpp, so the result is 0 only for an empty translation with a non-empty reference.
     """
     return _geometric_mean(statistics, 1)
 
@@ -98,7 +98,7 @@ def _ngrams(words: list[bytes], order: int) -> Iterator[Ngram]:
 
 
 def _largest_counts(references: list[list[bytes]]) -> dict[Ngram, int]:
-    """Return for each n-gram how often the reference with the most of them has it."""
+    """Return the maximum count of each n-gram in a reference."""
     largest: dict[Ngram, int] = {}
     for words in references:
         counts: dict[Ngram, int] = {}
@@ -111,7 +111,7 @@ def _largest_counts(references: list[list[bytes]]) -> dict[Ngram, int]:
 
 
 def _matches_and_totals(words: list[bytes], limits: dict[Ngram, int]) -> list[int]:
-    """Return c1 t1 ... c4 t4. This is the inner loop of tuning's scoring, hence one pass and no Counter."""
+    """Return c1 t1 ... c4 t4. This is the inner loop of scoring in tuning, so it uses one loop and no Counter."""
     counts = []
     for order in range(1, MAX_ORDER + 1):
         matches = 0

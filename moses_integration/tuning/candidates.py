@@ -1,4 +1,4 @@
-"""The n-best lists of a dev set as arrays, accumulated over the runs of tuning.
+"""The n-best lists of a dev set as arrays, accumulated over the iterations of tuning.
 
 Array names: S sentences, C candidates of all sentences, F features, 9 statistics.
 """
@@ -19,19 +19,19 @@ from phrasescore.phrases import Offsets, offsets_of
 
 @dataclass(frozen=True)
 class Candidates:
-    """Translations of each sentence of a dev set; no two of a sentence are equal in features and statistics.
+    """The translations of each sentence of a dev set, without duplicates in features and statistics.
 
-    A sentence may have none; then it has no part in BLEU, not even its reference length, as in Moses.
+    A sentence without candidates is excluded from BLEU, including its reference length, as in Moses.
     """
 
     names: tuple[str, ...]
     """Names of the features' components, as in `TranslationModel0_3`; see `component_names`."""
     features_CF: NDArray[np.float64]
-    """Feature values (natural logs where they are probabilities), sentence by sentence."""
+    """Feature values (natural logs of probabilities), ordered by sentence."""
     statistics_C9: NDArray[np.int32]
-    """What BLEU counts, see bleu.py."""
+    """BLEU statistics, see bleu.py."""
     offsets: Offsets
-    """Sentence s has the candidates from offsets[s] to offsets[s + 1] - 1, the oldest first."""
+    """The candidates of sentence s are offsets[s] to offsets[s + 1] - 1, the oldest first."""
 
     @classmethod
     def from_lists(
@@ -43,7 +43,7 @@ class Candidates:
         """Build from the features [K, F] and statistics [K, 9] of each sentence, dropping duplicates.
 
         Raises:
-            UserError: a feature is no finite number of 32 bit.
+            UserError: a feature value is not a finite 32-bit float.
         """
         kept_features, kept_statistics = [np.empty((0, len(names)))], [np.empty((0, STATISTICS), np.int32)]
         for sentence, (features_KF, statistics_K9) in enumerate(zip(features, statistics, strict=True)):
@@ -60,19 +60,19 @@ class Candidates:
 
     @property
     def sentence_count(self) -> int:
-        """Sentences, those without candidates included."""
+        """The number of sentences, including those without candidates."""
         return len(self.offsets) - 1
 
     def __len__(self) -> int:
         return len(self.features_CF)
 
     def of_sentence(self, sentence: int) -> slice:
-        """Return where a sentence's candidates are; nowhere for a sentence behind the last one."""
+        """Return the range of a sentence's candidates, empty for a sentence after the last one."""
         start, end = self.offsets[sentence : sentence + 2] if sentence < self.sentence_count else (0, 0)
         return slice(int(start), int(end))
 
     def extended(self, newer: Candidates) -> Candidates:
-        """Return these candidates and, behind those of each sentence, what `newer` has that is not yet there.
+        """Append the new candidates of `newer` to those of each sentence.
 
         Raises:
             UserError: the two have different features.
@@ -95,7 +95,7 @@ def component_names(features: Mapping[str, Sized]) -> tuple[str, ...]:
     """Return the names that Moses' `extractor` gives the components of features: label, `_`, number from 0.
 
     Args:
-        features: values or weights, as many as each feature has components, by label.
+        features: values or weights of all components, by label.
     """
     return tuple(f"{label}_{index}" for label, values in features.items() for index in range(len(values)))
 
@@ -104,8 +104,8 @@ def from_nbest(entries: Iterable[NbestEntry], references: Sequence[Sequence[byte
     """Score n-best entries against the references of each sentence, as Moses' `extractor` does.
 
     Raises:
-        ListFault: there is no entry, it has no features, its sentence has no references, or its features differ from
-            the first's.
+        ListFault: the list is empty, or an entry has no features, other features than the first entry, or no
+            references.
     """
     texts: list[list[bytes]] = [[] for _ in references]
     rows: list[list[list[float]]] = [[] for _ in references]
@@ -138,7 +138,7 @@ def from_nbest(entries: Iterable[NbestEntry], references: Sequence[Sequence[byte
 
 
 def _require_finite(features_KF: NDArray[np.float64], names: Sequence[str], where: str) -> None:
-    # Moses has scores in 32 bit; larger ones would add up to infinity.
+    # Moses stores scores in 32 bits; sums of larger values would be infinite.
     faults = np.argwhere(~(np.abs(features_KF) <= np.finfo(np.float32).max))
     if len(faults):
         row, column = faults[0]
@@ -149,7 +149,7 @@ def _require_finite(features_KF: NDArray[np.float64], names: Sequence[str], wher
 
 
 def _first_of_equals(features_KF: NDArray[np.float64], statistics_K9: NDArray[np.int32]) -> list[int]:
-    """Return the indices of the rows that are not equal to an earlier one."""
+    """Return the indices of the rows that are not duplicates of earlier rows."""
     first: dict[tuple[tuple[float, ...], tuple[int, ...]], int] = {}
     rows = zip(map(tuple, features_KF.tolist()), map(tuple, statistics_K9.tolist()), strict=True)
     for index, row in enumerate(rows):

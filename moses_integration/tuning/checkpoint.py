@@ -1,9 +1,9 @@
-"""The checkpoint of a tuning, from which the same command resumes it.
+"""The checkpoint of a tuning run, from which the same command resumes it.
 
 FOLDER/tuned/
   fingerprint.json  digests of system and texts, and settings
-  seed1.2.step      the third decoding of seed 1, and the weights that were found after it: numpy's .npz
-  seed1.tuning      all of seed 1, when it is done: JSON
+  seed1.2.step      the third iteration of seed 1, its n-best lists and the weights found on them: NumPy's .npz
+  seed1.tuning      the result of seed 1, written at its end: JSON
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from phrasescore.files.resumable import ResumableFolder
 
 
 class TuningCheckpoint:
-    """The steps of a tuning that are done."""
+    """The finished iterations of a tuning run."""
 
     def __init__(self, folder: Path, fingerprint: Mapping[str, Any], *, restart: bool = False) -> None:
         """Open the checkpoint in a folder that is kept between runs.
 
         Args:
-            folder: where it is.
-            fingerprint: everything that determines the weights but the seeds, as an object for JSON.
-            restart: discard an earlier tuning.
+            folder: the folder of --work.
+            fingerprint: everything that determines the weights except the seeds, as a JSON object.
+            restart: discard an earlier checkpoint.
 
         Raises:
-            UserError: it is of a tuning with another fingerprint, or the folder cannot be written to.
+            UserError: the checkpoint has another fingerprint, or the folder is not writable.
         """
         self._files = ResumableFolder(folder / "tuned", fingerprint, restart=restart)
         self.note = self._files.note
         """A sentence about an earlier tuning, None if there is none."""
 
     def tunings(self, seeds: Sequence[int], tune: Callable[[Sequence[int]], Iterable[Tuning]]) -> Iterator[Tuning]:
-        """Yield the result of each seed: first of those that are done, then those of `tune` for the others."""
+        """Yield the result of each seed: first the finished seeds, then the others, which `tune` computes."""
         done = {seed: found for seed in seeds if (found := self._finished(seed)) is not None}
         yield from done.values()
         if others := [seed for seed in seeds if seed not in done]:
@@ -50,7 +50,7 @@ class TuningCheckpoint:
                 yield tuning
 
     def _finished(self, seed: int) -> Tuning | None:
-        """Return the result of a seed, None if it is not done."""
+        """Return the result of a seed, None if it is unfinished."""
         content = self._files.read(f"seed{seed}.tuning")
         if content is None:
             return None
@@ -58,12 +58,12 @@ class TuningCheckpoint:
         return Tuning(**{**found, "iterations": [Iteration(**one) for one in found["iterations"]]})
 
     def _finish(self, tuning: Tuning) -> None:
-        """Keep the result of a seed in place of its steps."""
+        """Save the result of a seed, and delete its steps."""
         self._files.write(f"seed{tuning.seed}.tuning", json.dumps(asdict(tuning)).encode())
         self._files.remove(f"seed{tuning.seed}.*.step")
 
     def load_step(self, seed: int, number: int) -> Step | None:
-        """Return a step of a seed, counted from 0; None if it is not done."""
+        """Return a step of a seed, counted from 0; None if it is not saved."""
         content = self._files.read(f"seed{seed}.{number}.step")
         if content is None:
             return None
@@ -74,11 +74,7 @@ class TuningCheckpoint:
             return Step(candidates, achieved, stored["next_F"], predicted, seconds)
 
     def save_step(self, seed: int, number: int, step: Step) -> None:
-        """Keep a step of a seed, counted from 0.
-
-        Raises:
-            UserError: it cannot be written.
-        """
+        """Save a step of a seed, counted from 0."""
         found, content = step.candidates, io.BytesIO()
         np.savez(
             content,

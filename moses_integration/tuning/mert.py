@@ -1,23 +1,28 @@
-"""Minimum error rate training (MERT): weights that give the best candidates of n-best lists the highest BLEU.
+"""Minimum error rate training (MERT): find the weights that maximise BLEU of the 1-best candidates of n-best lists.
 
 Och, "Minimum Error Rate Training in Statistical Machine Translation" (ACL 2003). A candidate with the feature values h
 has the score w . h. On the line w + x d through weight space its score is itself a straight line,
 
     height + x * slope,   height = w . h,   slope = d . h,
 
-so a sentence's best candidate changes only at the corners of the upper envelope of its candidates' lines, and between
-one corner of any sentence and the next corpus BLEU is constant. BLEU of all these intervals takes one sorting and one
-cumulative sum: an exact line search through a function that has no gradient. Around it, after Powell, a search along
-all axes moves to the best point found until that gains nothing; other starts guard against local optima.
+so a sentence's best candidate changes only at the corners of the upper envelope of its candidates' lines. Corpus BLEU
+is constant between adjacent corners of all sentences. One sort and one cumulative sum give BLEU in all these intervals:
+an exact line search for a function without gradient. As in Powell's method, each round searches along all axes and
+moves to the best point found, until there is no gain; several starts reduce the risk of a poor local optimum.
 
-As in Moses (mert/Optimizer.cpp, mert/mert.cpp): one move per round; the end when a round gains no more than 0.0001; the
-middle of the interval; the first of equally good candidates, intervals and starts; random starts from [0, 1] in each
-weight; weights divided by the sum of their magnitudes. Not as in Moses: a start is scaled, too, so that steps mean
-the same everywhere; beyond the first corner the step is 0.1, as beyond the last one, and not 1000, which would leave
-nothing of the other weights; corners of a sentence nearer than 0.0001 are not merged and small steps not rounded to 0,
-so that the BLEU found is that of the weights found; random directions are tried only where the axes gain nothing.
+As in Moses (mert/Optimizer.cpp, mert/mert.cpp): a round makes one move; the search ends when a round gains at most
+0.0001; the new point is the middle of the interval; the first of equally good candidates, intervals and starts wins;
+random starts are uniform in [0, 1] for each weight; weights are divided by the sum of their magnitudes.
 
-Array names: S sentences, K candidates of each in a block, C candidates of all, F features, 9 statistics, L lines,
+Differences from Moses:
+- Starts are scaled, too, so that steps have the same scale everywhere.
+- The step beyond the first corner is 0.1, as beyond the last corner. Moses' step of 1000 would make the other weights
+  negligible.
+- Corners of a sentence closer than 0.0001 are not merged, and small steps are not rounded to 0, so that the reported
+  BLEU is exact for the weights found.
+- Random directions are tried only if the axes give no gain.
+
+Array names: S sentences, K candidates of a sentence in a block, C all candidates, F features, 9 statistics, L lines,
 B corners (breakpoints) of all sentences, I = B + 1 intervals, D directions, N starts.
 """
 
@@ -37,32 +42,32 @@ from phrasescore.errors import UserError
 from phrasescore.workers import map_ordered, start_workers
 
 SMALLEST_GAIN = 1e-4
-"""A search ends with the round that gains no more than this."""
+"""A search ends when a round gains at most this much BLEU."""
 OUTER_STEP = 0.1
-"""How far to go beyond the first and the last corner."""
+"""Step beyond the first and the last corner."""
 NARROWEST = 1e-6
-"""Intervals not wider are passed over: a decoder gets weights with six decimals, and rounding errors look like them."""
+"""Intervals up to this width are ignored: they may be rounding errors, and weights are written with six decimals."""
 BLOCK_CANDIDATES = 16_000
-"""Candidates searched at a time: arrays that stay in the cache, and below 128 KiB, where the C library asks the system
-for fresh memory each time."""
+"""Candidates of a block: arrays then fit in the cache and are smaller than 128 KiB, from which size malloc requests new
+memory from the system each time."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 _Starts = tuple[Sequence[Floats], Sequence[np.random.SeedSequence]]
-"""Weights to start searches from, and a seed for each."""
+"""Initial weights of searches, and a seed for each."""
 Objective = Callable[[Statistics], Floats]
-"""From summed statistics [..., 9] to a value [...] that is not negative."""
+"""Maps summed statistics, [..., 9], to non-negative values, [...]."""
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """What MERT found."""
+    """The result of MERT."""
 
     weights_F: Floats
-    """The weights; their magnitudes add up to 1."""
+    """The weights; the sum of their magnitudes is 1."""
     bleu: float
-    """BLEU, from 0 to 1, of the 1-best candidates under these weights. It is 0 where no 4-gram matches wherever the
-    search went; the weights are then the ones with the highest smoothed BLEU, or the first start where none had more.
+    """BLEU, from 0 to 1, of the 1-best candidates under these weights. If it is 0,
+    because no 4-gram matched at any point of the search, the weights maximise smoothed BLEU instead.
     """
 
 
@@ -75,19 +80,19 @@ def optimise(
     directions: int = 20,
     processes: int = 1,
 ) -> Optimum:
-    """Return the best weights that searches from the starts and from random points find.
+    """Return the best weights found by searches from the given starts and from random starts.
 
-    The same arguments give the same result, whatever the number of processes. The first of equally good searches wins,
-    so a start that nothing improves on comes back as it was, up to its scale.
+    The result does not depend on the number of processes. The first of equally good searches wins, so if nothing
+    improves on a start, its weights are returned unchanged, up to their scale.
 
     Args:
-        candidates: the n-best lists; a sentence without candidates has no part in BLEU.
-        starts_NF: weights to start from, one row at least.
-        restarts: how many random starts to add, each weight uniformly from [0, 1].
+        candidates: the n-best lists; a sentence without candidates is excluded from BLEU.
+        starts_NF: initial weights, at least one row.
+        restarts: the number of additional random starts, uniform in [0, 1] for each weight.
         seed: of the random numbers.
-        directions: how many random directions to try where the axes gain nothing; on 100 sentences 20 of them gain
-            about 0.001 BLEU for half as much time again.
-        processes: how many share the starts; each has its own copy of the lists.
+        directions: the number of random directions to try if the axes give no gain. On 100 sentences, 20 directions
+            gain about 0.001 BLEU and take 50 % more time.
+        processes: for parallel searches; each process has its own copy of the lists.
 
     Raises:
         UserError: there are no candidates, the weights are not one finite number per feature, or a process was killed.
@@ -112,12 +117,12 @@ def optimise(
 
 
 def evaluate(candidates: Candidates, weights_F: Floats) -> float:
-    """Return the BLEU, from 0 to 1, of each sentence's best candidate under these weights, the first of equals."""
+    """Return the BLEU, from 0 to 1, of the 1-best candidates under these weights; the first of equals wins."""
     return _point(Lists(candidates), weights_F, bleu).value
 
 
 class Lists:
-    """The candidates in the form that the search works on."""
+    """The candidates as arrays for the search."""
 
     def __init__(self, candidates: Candidates) -> None:
         self.statistics_C9 = candidates.statistics_C9
@@ -128,7 +133,7 @@ class Lists:
         return [_weighted_sum(weights_F, block.features_FSK) for block in self.blocks]
 
     def totals(self, scores: Sequence[Floats]) -> Statistics:
-        """Return the statistics, [9], of the candidates with the highest scores, summed over the sentences."""
+        """Return the statistics, [9], of the 1-best candidates, summed over the sentences."""
         best = [
             np.take_along_axis(block.candidates_SK, scores_SK.argmax(axis=1)[:, np.newaxis], axis=1).ravel()
             for block, scores_SK in zip(self.blocks, scores, strict=True)
@@ -140,23 +145,23 @@ class Lists:
 def line_search(
     lists: Lists, scores: Sequence[Floats], direction_F: Floats, objective: Objective
 ) -> tuple[float, float]:
-    """Find the highest value of the objective on a line w + x d.
+    """Maximise the objective on a line w + x d.
 
     Args:
         lists: the n-best lists.
-        scores: of their candidates at w, see `Lists.scores`.
-        direction_F: d; along an axis (a single 1 among zeros) the search is faster than along other directions.
+        scores: the scores of their candidates at w, see `Lists.scores`.
+        direction_F: d; the search is fastest along an axis (a single 1, otherwise zeros).
         objective: BLEU or smoothed BLEU.
 
     Returns:
-        The highest value and x, the middle of the first interval that has it.
+        The maximum and x, the middle of the first interval with this value.
     """
     lines = _envelopes(lists, scores, direction_F)
     follows = lines.sentence_L[1:] == lines.sentence_L[:-1]
     corner_B = -np.diff(lines.height_L)[follows] / np.diff(lines.slope_L)[follows]
     order_B = corner_B.argsort(kind="stable")
     corner_B = corner_B[order_B]
-    # The statistics of the leftmost candidates, then what changes where one gives way to the next.
+    # The statistics of the leftmost candidates, followed by the changes at each corner.
     statistics_L9 = lists.statistics_C9[lines.candidate_L]
     leftmost_9 = statistics_L9[np.append(True, ~follows)].sum(axis=0, keepdims=True)
     changes_I9 = np.concatenate([leftmost_9, np.diff(statistics_L9, axis=0)[np.flatnonzero(follows)[order_B]]])
@@ -171,7 +176,7 @@ def line_search(
 
 @dataclass(frozen=True)
 class Lines:
-    """Candidates' scores along a direction. Lines of a sentence stand together, by ascending slope."""
+    """The scores of candidates along a direction, ordered by sentence and ascending slope."""
 
     sentence_L: Indices
     candidate_L: Indices
@@ -180,16 +185,16 @@ class Lines:
     """Score at x = 0."""
 
     def take(self, kept_L: NDArray[np.bool_]) -> Lines:
-        """Return some of the lines."""
+        """Return the selected lines."""
         return Lines(self.sentence_L[kept_L], self.candidate_L[kept_L], self.slope_L[kept_L], self.height_L[kept_L])
 
 
 def upper_envelopes(lines: Lines) -> Lines:
-    """Return the lines that are the highest of their sentence somewhere; of identical ones the first candidate's.
+    """Return the upper envelope of each sentence; of identical lines, keep that of the first candidate.
 
     The upper envelope of lines is the upper hull of the points (slope, height). A point on or below the chord between
-    its neighbours is not in the hull, whether or not they are. So all such points are dropped at once, of all
-    sentences, until there are none; a few rounds do.
+    its neighbours is not in the hull, even if a neighbour is not in the hull either. Each round drops all such points
+    of all sentences at once; a few rounds suffice.
     """
     while True:
         together = lines.sentence_L[1:] == lines.sentence_L[:-1]
@@ -208,20 +213,20 @@ def upper_envelopes(lines: Lines) -> Lines:
 
 @dataclass(frozen=True)
 class _Block:
-    """Sentences with lists of similar length as a rectangle; shorter lists are filled up with their first candidate."""
+    """Sentences with lists of similar length as a matrix; shorter lists are padded with their first candidate."""
 
     sentences_S: Indices
     candidates_SK: Indices
-    """Which of all candidates is in a place of the rectangle."""
+    """Indices of the candidates, [S, K]."""
     features_FSK: Floats
 
     @cached_property
     def orders_FSK(self) -> Indices:
-        """The places of the flat rectangle, each sentence's by ascending slope along each axis."""
+        """Indices into the flattened matrix, sorted by slope along each axis within a sentence."""
         return np.stack([_order(slopes_SK) for slopes_SK in self.features_FSK])
 
     def along(self, direction_F: Floats) -> tuple[Floats, Indices]:
-        """Return the slopes, [S, K], along a direction and their order, [S, K]."""
+        """Return the slopes along a direction, [S, K], and their order, [S, K] (see `_order`)."""
         axes = np.flatnonzero(direction_F)
         if len(axes) == 1 and direction_F[axes[0]] == 1:
             return self.features_FSK[axes[0]], self.orders_FSK[axes[0]]
@@ -230,11 +235,11 @@ class _Block:
 
 
 def _blocks(candidates: Candidates) -> Iterator[_Block]:
-    """Yield the sentences that have candidates, in blocks."""
+    """Yield blocks of the sentences with candidates, by ascending length of their lists."""
     lengths = np.diff(candidates.offsets)
     waiting = lengths.argsort(kind="stable")[np.count_nonzero(lengths == 0) :]
     while len(waiting):
-        # The last list of a block is its longest.
+        # The last list of a block is the longest and determines its size.
         sizes = lengths[waiting] * np.arange(1, len(waiting) + 1)
         count = max(1, int(np.searchsorted(sizes, BLOCK_CANDIDATES, side="right")))
         sentences_S, waiting = waiting[:count], waiting[count:]
@@ -246,14 +251,14 @@ def _blocks(candidates: Candidates) -> Iterator[_Block]:
 
 
 def _order(slopes_SK: Floats) -> Indices:
-    """Return the places of the flat rectangle, each row's by ascending slope."""
+    """Return indices into the flattened matrix that sort each row by slope."""
     rows, columns = slopes_SK.shape
     order_SK: Indices = slopes_SK.argsort(axis=1) + np.arange(rows)[:, np.newaxis] * columns
     return order_SK
 
 
 def _weighted_sum(weights_F: Floats, features_FSK: Floats) -> Floats:
-    """Return w . h, added up in one order for all: equal candidates get equal sums, which BLAS does not promise."""
+    """Return w . h, summed in a fixed order: equal candidates get equal sums, which BLAS does not guarantee."""
     total_SK = np.zeros(features_FSK.shape[1:])
     for weight, feature_SK in zip(weights_F, features_FSK, strict=True):
         total_SK += weight * feature_SK
@@ -265,9 +270,9 @@ def _envelopes(lists: Lists, scores: Sequence[Floats], direction_F: Floats) -> L
     parts = []
     for block, scores_SK in zip(lists.blocks, scores, strict=True):
         slopes_SK, order_SK = block.along(direction_F)
-        # For x > 0 a line is never the best if another one is steeper and higher, for x < 0 if another one is less
-        # steep and higher. What is left of hundreds of lines is a handful. Doubles that are not negative are ordered
-        # as their bits are, and over integers NumPy's running minimum is five times as fast.
+        # A line is never the best for x > 0 if a steeper line is higher, nor for x < 0 if a less steep line is higher.
+        # Only a few of hundreds of lines remain. Non-negative doubles have the same order as their bits, and NumPy's
+        # running minimum is five times as fast for integers.
         behind_SK = (scores_SK.max(axis=1, keepdims=True) - scores_SK).view(np.int64).take(order_SK)
         least_before_SK = np.fmin.accumulate(behind_SK, axis=1)
         least_after_SK = np.fmin.accumulate(behind_SK[:, ::-1], axis=1)[:, ::-1]
@@ -300,7 +305,7 @@ def _point(lists: Lists, weights_F: Floats, objective: Objective) -> _Point:
 
 
 def _best_move(lists: Lists, origin: _Point, lines_DF: Floats, objective: Objective) -> _Point:
-    """Return the best point on some lines through a point, or this point if none is better."""
+    """Return the best point on the lines through `origin`, or `origin` if no point is better."""
     found = [(*line_search(lists, origin.scores, line_F, objective), line_F) for line_F in lines_DF]
     _, step, line_F = max(found, key=itemgetter(0), default=(0.0, 0.0, np.zeros_like(origin.weights_F)))
     return max(origin, _point(lists, origin.weights_F + step * line_F, objective), key=attrgetter("value"))
@@ -313,7 +318,7 @@ def _climb(
     objective: Objective,
     directions: int,
 ) -> tuple[float, Floats]:
-    """Search along lines from a start as long as that gains enough; return the value reached and the weights."""
+    """Repeat moves from a start until the gain is too small; return the final value and weights."""
     generator = np.random.default_rng(seed)
     axes_DF = np.eye(len(start_F))
     point = _point(lists, start_F, objective)
@@ -333,7 +338,7 @@ def _climb_all(
     directions: int,
     starts: _Starts,
 ) -> list[tuple[float, Floats]]:
-    """Return what the searches from some starts find."""
+    """Return the results of the searches from some starts."""
     lists = Lists(candidates)
     return [_climb(lists, start_F, seed, objective, directions) for start_F, seed in zip(*starts, strict=True)]
 
@@ -344,7 +349,7 @@ def _share(
     seeds: Sequence[np.random.SeedSequence],
     processes: int,
 ) -> list[tuple[float, Floats]]:
-    """Return what the searches from all starts find, in the order of the starts."""
+    """Run the searches in parallel; return the results in the order of the starts."""
     processes = min(processes, len(starts))
     shares = [(starts[first::processes], seeds[first::processes]) for first in range(processes)]
     killed = "searching for weights: a process was killed, most likely for want of memory; use fewer processes"

@@ -1,6 +1,6 @@
-"""Tuning with the embedded decoder: decode, add to the n-best lists, find better weights, again.
+"""Tuning with the embedded decoder: iterate decoding, extension of the n-best lists, and search for better weights.
 
-Och 2003, section 4; scripts/training/mert-moses.pl does the same around an installed Moses.
+Och 2003, section 4; scripts/training/mert-moses.pl is the equivalent for an installed Moses.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ Floats = NDArray[np.float64]
 References = Sequence[tuple[bytes, ...]]
 
 UNMOVED = 1e-5
-"""Tuning ends when no weight moves by more (mert-moses.pl)."""
+"""Tuning ends when no weight changes by more than this (mert-moses.pl)."""
 FEW = 1e-3
-"""Tuning ends when the lists have grown by no larger share: what the weights bring up is known. Going on, until weights
-stay, took three more decodings of eight on Multi30k and gained 0.02 dev BLEU at most."""
+"""Tuning ends when at most this fraction of the candidates is new. On Multi30k, tuning until the weights converge took
+three of eight decodings longer and gained at most 0.02 dev BLEU."""
 
 PATIENCE = 3
-"""Tuning ends after so many decodings without a new best dev BLEU; those that have strayed do not count."""
+"""Tuning ends after this number of decodings without a new best dev BLEU; see `STRAY` for exceptions."""
 
 STRAY = 1.0
-"""A decoding that falls so much BLEU behind the best one went where the lists knew nothing: it says what they lacked,
-and not that tuning has come to its end.
+"""A decoding this much BLEU below the best does not count for `PATIENCE`: its weights were in a region that the lists
+did not cover. It adds the missing candidates and is no sign of convergence.
 """
 
 _DECODING = 0.7
-"""The share of the time that decoding takes, about; the rest is searching for weights."""
+"""Approximate fraction of the time that decoding takes; the rest is the search for weights."""
 
 _NEURAL_DIGITS = 4
-"""Decimals that lists have of a neural language model. What it says of a sentence changes by 1e-6 with the company that
-it is computed in: all digits would make a new candidate of each translation that another process finds again."""
+"""Decimals of the scores of neural language models in the lists. The score of a sentence depends on its batch by about
+1e-6. With all digits, a translation that another process finds again would be a new candidate."""
 
 
 @dataclass(frozen=True)
 class _Listed:
-    """Candidates of one sentence."""
+    """The candidates of one sentence."""
 
     features_KF: Floats
     statistics_K9: NDArray[np.int32]
@@ -69,14 +69,14 @@ class _Listed:
 
 @dataclass(frozen=True)
 class _Listing:
-    """The task of listing a sentence's candidates with what BLEU counts of each."""
+    """Task: list the candidates of a sentence with their BLEU statistics."""
 
     size: int
     references: References
     needs_arcs: bool = True
 
     def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> _Listed:
-        """Return the candidates; features that cannot be tuned are left out."""
+        """Return the candidates, with tunable features only."""
         derivations = graph.n_best(self.size, distinct=True)
         values_KF = np.array([d.values_F for d in derivations]).reshape(len(derivations), model.width)
         for feature in model.context_features:
@@ -90,7 +90,7 @@ class _Listing:
 
 
 class Tuner:
-    """Tunes the weights of one system on one dev set; a context manager, for it keeps decoders in other processes."""
+    """Tunes the weights of one system on one dev set; a context manager, because it owns decoder processes."""
 
     def __init__(
         self,
@@ -102,19 +102,19 @@ class Tuner:
         scheduler: str | None = None,
         folder: Path | None = None,
     ) -> None:
-        """Prepare tuning; the dev set is one that `check_dev_set` lets pass.
+        """Prepare tuning on a dev set that `check_dev_set` accepts.
 
-        `processes`, `scheduler` and `folder` are those of `DecoderPool`. The search for weights stays on this machine.
+        `processes`, `scheduler` and `folder` are passed to `DecoderPool`. The search for weights runs on this machine.
 
         Raises:
-            UserError: the model cannot be used, or has nothing to tune.
+            UserError: the model cannot be used, or has no tunable features.
         """
         self._settings, self._references, self._processes = settings, references, processes or available_cores()
         self._model = declare_model(ini)
         if not self._model.tuneable_F.any():
             raise UserError(f"{ini.name}: has no feature that may be tuned; remove tuneable=false from some")
         start_F = self._model.weights_F[self._model.tuneable_F]
-        # mert-moses.pl scales the first weights like all later ones, too. Weights that are not tuned keep their size.
+        # Scale the initial weights like all later ones, as mert-moses.pl does. Untuned weights are not scaled.
         self._start_F = start_F / (np.abs(start_F).sum() or 1.0)
         self._first: tuple[Candidates, float] | None = None
         self._pool = DecoderPool(
@@ -136,13 +136,13 @@ class Tuner:
         checkpoint: TuningCheckpoint | None = None,
         show: Show = unseen,
     ) -> Tuning:
-        """Run tuning from the ini's weights with a seed.
+        """Tune from the ini's weights with one seed.
 
         Args:
             seed: of the random starts.
-            report: told of each iteration.
-            checkpoint: where the steps are kept, and those of an interrupted run are.
-            show: shown what runs, with the share that is done if tuning takes as many decodings as it may.
+            report: called after each iteration.
+            checkpoint: saves the steps, and has the steps of an interrupted run.
+            show: receives the progress, relative to the maximum number of iterations.
 
         Raises:
             UserError: decoding fails, or a feature has no finite value.
@@ -178,7 +178,7 @@ class Tuner:
         return Tuning(seed, iterations[best].weights, iterations[best].bleu, iterations)
 
     def _step(self, lists: Candidates | None, tried: Sequence[Floats], seed: int, show: Show) -> Step:
-        """Decode with the last weights that were tried, and search for better ones on all lists."""
+        """Decode with the latest weights, and search for better weights on all lists."""
         started, number, most = time.monotonic(), len(tried) - 1, self._settings.iterations
         which = f"{number + 1} of at most {most}"
 
@@ -189,11 +189,11 @@ class Tuner:
         if number:
             newer, achieved = self._decode(tried[-1], on_sentence)
         else:
-            # All seeds share it.
+            # All seeds share the first decoding.
             self._first = self._first or self._decode(self._start_F, on_sentence)
             newer, achieved = self._first
         show((number + _DECODING) / most, f"searching for weights, {which}")
-        # Every point tried so far is a start: the lists have grown since.
+        # Start from all earlier weights: on the extended lists, any of them may be best.
         optimum = optimise(
             _together(lists, newer),
             np.array(tried[::-1]),
@@ -204,7 +204,7 @@ class Tuner:
         return Step(newer, achieved, optimum.weights_F, optimum.bleu, time.monotonic() - started)
 
     def _decode(self, weights_F: Floats, on_sentence: Callable[[int], None]) -> tuple[Candidates, float]:
-        """Return the candidates under these weights, and the BLEU of the best of each sentence."""
+        """Return the candidates under these weights, and the BLEU of the 1-best translations."""
         listed = []
         for one in self._pool.run(_Listing(self._settings.nbest, self._references), self._by_label(weights_F)):
             listed.append(one)
@@ -216,7 +216,7 @@ class Tuner:
         return candidates, float(bleu(np.sum([one.best_9 for one in listed], axis=0, dtype=np.int64)))
 
     def _by_label(self, weights_F: Floats) -> dict[str, list[float]]:
-        """Return tuned weights by label, those that cannot be tuned as they are."""
+        """Return all weights by label; untunable features keep their weights."""
         all_F = self._model.weights_F.copy()
         all_F[self._model.tuneable_F] = weights_F
         return {label: all_F[columns].tolist() for label, columns in self._model.columns.items()}
@@ -227,10 +227,10 @@ def _together(lists: Candidates | None, newer: Candidates) -> Candidates:
 
 
 def check_dev_set(sentences: Sequence[bytes], references: References, names: tuple[object, object]) -> None:
-    """Check that there are sentences, and references for each; `names` are those of the files, for messages.
+    """Check the number of sentences and references; `names` are the file names for messages.
 
     Raises:
-        UserError: there are none, or not equally many.
+        UserError: the dev set is empty, or the numbers differ.
     """
     source, reference = names
     if len(sentences) != len(references):

@@ -1,4 +1,4 @@
-"""How weights are tuned, as data."""
+"""The settings of tuning."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from phrasescore.configuration import option
 
 @dataclass(frozen=True)
 class WeightSearch:
-    """How weights are searched for that are best on n-best lists."""
+    """Settings of the search for weights on n-best lists."""
 
     restarts: int = option(20, "random starts of each search", minimum=0)
 
 
 @dataclass(frozen=True)
 class TuningConfig(WeightSearch):
-    """How weights are tuned on a dev set, which is decoded with those found last for more lists."""
+    """Settings of tuning on a dev set, with repeated decoding."""
 
     nbest: int = option(100, "distinct translations of a list", minimum=1)
     iterations: int = option(10, "decodings at most, the first with the weights that the moses.ini has", minimum=2)

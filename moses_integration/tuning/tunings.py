@@ -1,4 +1,4 @@
-"""What tuning finds."""
+"""The results of tuning."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Iteration:
-    """One decoding and the search for weights after it."""
+    """Summary of one iteration: a decoding, and the search for weights after it."""
 
     weights: dict[str, list[float]]
-    """The weights decoded with."""
+    """The weights of the decoding."""
     bleu: float
     """BLEU of the best translations on the dev set, 0 to 100."""
     predicted: float
-    """BLEU that the next weights have on the lists so far."""
+    """BLEU of the next weights on the accumulated lists, 0 to 100."""
     candidates: int
-    """Translations in the lists so far."""
+    """Number of translations in the accumulated lists."""
     seconds: float
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """What one tuning run found."""
+    """The result of tuning with one seed."""
 
     seed: int
     weights: dict[str, list[float]]
-    """The weights of the decoding that had the highest dev BLEU."""
+    """The weights of the decoding with the highest dev BLEU."""
     bleu: float
-    """That BLEU, 0 to 100."""
+    """The highest dev BLEU, 0 to 100."""
     iterations: list[Iteration] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a decoding found, and the search for weights after it."""
+    """The data of one iteration, for a checkpoint."""
 
     candidates: Candidates
-    """Of this decoding alone."""
+    """The candidates of this decoding only."""
     achieved: float
-    """BLEU of its best translations on the dev set, 0 to 1."""
+    """BLEU of the 1-best translations on the dev set, 0 to 1."""
     next_F: Floats
-    """The weights to decode with next, of the features that are tuned."""
+    """The weights of tuned features for the next decoding."""
     predicted: float
-    """BLEU that they have on all lists so far, 0 to 1."""
+    """BLEU of `next_F` on the accumulated lists, 0 to 1."""
     seconds: float
 
 
