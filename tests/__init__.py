@@ -1,3 +1,3 @@
-"""Tests. Importing the package first lets it set up OpenMP before torch is loaded."""
+"""The test suite. Importing the package before torch configures OpenMP."""
 
 import phrasescore as phrasescore

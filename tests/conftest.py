@@ -24,7 +24,7 @@ from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
 
-# An example that takes long on a busy machine is no fault; tests have a time-out.
+# Hypothesis examples may be slow on a busy machine; the tests' own time-out suffices.
 hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")
 
@@ -37,10 +37,10 @@ Weights = dict[str, NDArray[np.float64]]
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Name bytes that are no text by their argument.
+    """Name a parameter of undecodable bytes after its argument.
 
-    By default they are named by their content. Compressed data may hold the time, and workers of pytest-xdist that
-    start in different seconds would collect different tests.
+    By default pytest names such bytes by their content. Compressed data may contain the time, so workers of
+    pytest-xdist that start in different seconds would collect different tests.
     """
     return argname if isinstance(val, bytes) and not val.isascii() else None
 
@@ -53,7 +53,7 @@ def mini_table(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_table(tmp_path: Path) -> Path:
-    """The first 600 lines of that table."""
+    """The first 600 lines of the mini corpus's phrase table."""
     path = tmp_path / "small.gz"
     lines = gzip.decompress((MINI / "phrase-table.gz").read_bytes()).splitlines(keepends=True)[:600]
     path.write_bytes(gzip.compress(b"".join(lines), mtime=0))
@@ -62,26 +62,26 @@ def small_table(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tiny_settings() -> Settings:
-    """A network that trains in a second."""
+    """Settings of a network that trains in a second."""
     training = TrainingConfig(batch_size=32, epochs=2, evaluate_every=10, warmup_updates=5, learning_rate=5e-3)
     return Settings(TINY, DataConfig(held_out=0.1), training)
 
 
 @pytest.fixture(scope="session")
 def scorer() -> EncoderDecoderScorer:
-    """With a network that has learnt a little of the mini corpus."""
+    """A scorer with a network trained briefly on the mini corpus."""
     return EncoderDecoderScorer(load_model(DATA / "stored-model"), choose_device("cpu", "fp32"))
 
 
 @pytest.fixture(scope="session")
 def weights(scorer: EncoderDecoderScorer) -> Weights:
-    """Those of this network."""
+    """The weights of the scorer's network."""
     return {name: tensor.double().numpy() for name, tensor in scorer.model.network.state_dict().items()}
 
 
 @pytest.fixture
 def moses_home() -> Path:
-    """The folder of an installed Moses; skips where there is none."""
+    """The folder of an installed Moses; skips the test if there is none."""
     home = os.environ.get("MOSES_HOME")
     if not home:
         pytest.skip("needs MOSES_HOME")
@@ -90,7 +90,7 @@ def moses_home() -> Path:
 
 @pytest.fixture
 def multi30k_table() -> Path:
-    """A real phrase table; skips where it is not at hand."""
+    """A real phrase table; skips the test if it is missing."""
     path = SHARED / "golden/multi30k-en-fr/phrase-table.gz"
     if not path.exists():
         pytest.skip("needs the Multi30k phrase table beside the repository")
@@ -99,7 +99,7 @@ def multi30k_table() -> Path:
 
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The figures that are written from now on."""
+    """The figures that the test saves."""
     from matplotlib.figure import Figure
 
     written: list[Any] = []
@@ -123,7 +123,7 @@ def double_precision() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """A Dask scheduler with two workers, whose working directory is another one, as on a cluster."""
+    """A Dask scheduler with two workers in another working directory, as on a cluster."""
     elsewhere = f"import os\nos.chdir({str(tmp_path_factory.mktemp('elsewhere'))!r})\n"
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", preload=[elsewhere]) as cluster:
         yield cluster

@@ -1,4 +1,4 @@
-"""Sentences to copy, and a network that learns it in seconds."""
+"""A copying task, and a network that learns it in seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPTIONS += ["--epochs", "8", "--set", "training.warmup_updates=20", "--device", 
 
 
 def write_sentences(folder: Path, name: str, number: int, seed: int) -> tuple[Path, Path]:
-    """Write random sentences and their copies, some with a name that no other has."""
+    """Write random sentences and their copies; some contain a name that occurs nowhere else."""
     chance = random.Random(seed)
     lines = []
     for line in range(number):

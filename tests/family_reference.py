@@ -1,8 +1,7 @@
-"""The whole family of encoder-decoders in float64 NumPy: one vector at a time, for tests only.
+"""A float64 NumPy reference of all encoder-decoders, one vector at a time, for tests only.
 
 Written from the equations of Cho et al. (2014), Bahdanau et al. (2015), Luong et al. (2015), Sutskever et al. (2014)
-and the definition of the LSTM, as `tests/reference.py` is from those of the first, and from nothing in `phrasescore`
-but the names of options and weights.
+and the definition of the LSTM. Only the names of options and weights come from `phrasescore`.
 """
 
 import numpy as np
@@ -11,19 +10,19 @@ from phrasescore.nn.architecture import ModelConfig
 from tests.reference import Vector, Weights, bias, embed, sigma
 
 State = tuple[Vector, Vector]
-"""h, and the cell of an LSTM; other units have an empty one."""
+"""h and the cell of an LSTM; for other units the cell is empty."""
 NOTHING = np.zeros(0)
 
 
 def affine(weights: Weights, name: str, x: Vector) -> Vector:
-    """W x + b of the layer `name`; layers without a bias have none."""
+    """Compute W x + b of the layer `name`; the bias is optional."""
     W = weights[f"{name}.weight"]
     y: Vector = W @ x + bias(weights, f"{name}.bias", len(W))
     return y
 
 
 def unit_step(weights: Weights, name: str, kind: str, x: Vector, state: State, c: Vector | None) -> State:
-    """One step of the unit `name` on the input `x`, from a state, with a context or none."""
+    """Compute one step of the unit `name` on the input `x` from a state, with an optional context."""
     h, cell = state
     n = len(h)
     inputs = affine(weights, f"{name}.input", x)
@@ -51,12 +50,12 @@ def unit_step(weights: Weights, name: str, kind: str, x: Vector, state: State, c
 
 
 def first_state(n: int, kind: str) -> State:
-    """h_0 = 0, and the cell too."""
+    """Return h_0 = 0 and the zero cell."""
     return np.zeros(n), np.zeros(n) if kind == "lstm" else NOTHING
 
 
 def read(weights: Weights, name: str, kind: str, xs: list[Vector], n: int) -> list[State]:
-    """The states after each of some inputs."""
+    """Return the state after each input."""
     state, states = first_state(n, kind), []
     for x in xs:
         state = unit_step(weights, name, kind, x, state, None)
@@ -65,20 +64,20 @@ def read(weights: Weights, name: str, kind: str, xs: list[Vector], n: int) -> li
 
 
 def layer_name(side: str, layer: int) -> str:
-    """Where the weights of a layer are."""
+    """Return the prefix of a layer's weight names."""
     return f"{side}.unit" if layer == 0 else f"{side}.upper.{layer - 1}"
 
 
 Place = tuple[int, int]
-"""Where a phrase begins and ends in its sentence."""
+"""The range of a phrase in its sentence."""
 
 
 def encode(
     weights: Weights, config: ModelConfig, source: list[int], end: int, place: Place | None = None
 ) -> tuple[Vector, list[list[State]], list[Vector]]:
-    """The summary c, the last state of each layer and direction, and the annotation of each symbol.
+    """Return the summary c, the last states of all layers and directions, and the annotation of each symbol.
 
-    In context the source is a sentence, of which the phrase is seen that stands at a place, and what follows it.
+    In context, the source is the whole sentence, with the phrase's range.
     """
     words = [*(reversed(source) if config.reverse_source else source), end]
     begin, behind = place or (0, len(source))
@@ -92,7 +91,7 @@ def encode(
         if config.directions != "forward":
             name = f"encoder.backward_units.{layer}"
             backward = read(weights, name, config.encoder_unit, xs[::-1], n)
-            # The one that has read from the end of the sentence to the first word of the phrase.
+            # The backward state at the first word of the phrase.
             last[-1].append(mark(weights, f"length.{layer}.1", backward[len(source) - begin], behind - begin, config))
             xs_above = [np.concatenate((h, b)) for h, (b, _) in zip(xs_above, backward[::-1], strict=True)]
         xs = xs_above
@@ -111,13 +110,13 @@ def encode(
 
 
 def marks(weights: Weights, name: str, distance: int) -> Vector:
-    """What is learnt of a distance in words; 7 stands for all beyond."""
+    """Return the embedding of a distance in words; 7 represents all larger distances."""
     vector: Vector = weights[f"encoder.marks.{name}.weight"][min(distance, 7)]
     return vector
 
 
 def mark(weights: Weights, name: str, state: State, length: int, config: ModelConfig) -> State:
-    """A last state that knows the length of the phrase, with its cell."""
+    """Return a last state extended by the embedding of the phrase length, with its cell."""
     if not config.in_context:
         return state
     h, cell = np.split(np.concatenate(state) + marks(weights, name, length), [len(state[0])])
@@ -125,7 +124,7 @@ def mark(weights: Weights, name: str, state: State, length: int, config: ModelCo
 
 
 def cross(weights: Weights, config: ModelConfig, c: Vector, last: list[list[State]]) -> list[State]:
-    """h'_0 of each layer of the decoder."""
+    """Return h'_0 of each decoder layer."""
     n, depth = config.hidden, config.decoder_layers
     parts = 2 if config.decoder_unit == "lstm" else 1
     if config.bridge in ("context", "first-backward"):
@@ -148,7 +147,7 @@ def cross(weights: Weights, config: ModelConfig, c: Vector, last: list[list[Stat
 
 
 def look(weights: Weights, config: ModelConfig, query: Vector, annotations: list[Vector]) -> tuple[Vector, Vector]:
-    """The context that attention finds, and its weights."""
+    """Return the attention context and its weights."""
     scores: list[float] = []
     for h in annotations:
         if config.attention == "dot":
@@ -165,7 +164,7 @@ def look(weights: Weights, config: ModelConfig, query: Vector, annotations: list
 
 
 def read_out(weights: Weights, config: ModelConfig, e: Vector, h: Vector, c: Vector) -> Vector:
-    """What the softmax, or the factor before it, reads."""
+    """Return the input of the softmax, or of the factor before it."""
     name = "decoder.readout"
     if config.readout == "maxout":
         pre = affine(weights, f"{name}.state", h)
@@ -182,7 +181,7 @@ def read_out(weights: Weights, config: ModelConfig, e: Vector, h: Vector, c: Vec
 def next_log_probs(
     weights: Weights, config: ModelConfig, source: list[int], words: list[int], end: int, place: Place | None = None
 ) -> tuple[list[Vector], list[Vector]]:
-    """The ln p of every word at each step that follows the given words, and the weights of attention there."""
+    """Return ln p of every word after each prefix of the given words, and the attention weights."""
     c, last, annotations = encode(weights, config, source, end, place)
     states = cross(weights, config, c, last)
     if config.annotations == "bridged":
@@ -210,7 +209,7 @@ def next_log_probs(
             name = layer_name(side, layer)
             given = context if layer == 0 and len(context) else None
             if layer == 0 and config.input_feeding:
-                # [e; h~] through one matrix: the rows of `feed` are those of the unit's inputs.
+                # [e; h~] is multiplied by one matrix: the rows of `feed` belong to the unit's inputs.
                 weights_fed = {**weights}
                 weights_fed[f"{name}.input.weight"] = np.hstack(
                     (weights[f"{name}.input.weight"], weights["decoder.feed.weight"])
@@ -236,6 +235,9 @@ def next_log_probs(
 def pair_log_prob(
     weights: Weights, config: ModelConfig, source: list[int], target: list[int], end: int, place: Place | None = None
 ) -> float:
-    """The ln p(target | source), its end symbol included; with a place the source is the sentence around a phrase."""
+    """Return ln p(target
+
+    source) with the end symbol; with a range, the source is the sentence around a phrase.
+    """
     found, _ = next_log_probs(weights, config, source, target, end, place)
     return float(sum(log_p[word] for log_p, word in zip(found, [*target, end], strict=True)))

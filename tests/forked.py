@@ -1,8 +1,8 @@
-"""Commands in forked children of one process that has imported what they need: an input costs milliseconds.
+"""Run commands in forked children of a process that has imported everything, so that a command takes milliseconds.
 
-The process is not the one that runs the tests, which has threads and captured streams. It is single-threaded, and is
-asked over a socket, a line of JSON for each command. A child gets its own environment, standard streams, a bound on its
-memory and an alarm that nothing catches: the alarm ends what hangs, and, set early, is a kill at any moment.
+The process is separate from pytest, which has threads and captured streams. It is single-threaded and receives each
+command as a line of JSON over a socket. Each child gets its own environment and standard streams, a memory limit and an
+alarm signal without a handler. The alarm ends a child that hangs; set early, it simulates a kill.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ from pathlib import Path
 from typing import NoReturn
 
 MEMORY = 3 << 30
-"""Bytes of memory of its own that a child may have."""
+"""Memory limit of a child in bytes, beyond that of its parent."""
 LARGEST_FILE = 1 << 28
-"""Bytes of a file that a child may write, unless it is given another limit: writing more fails as on a full disk."""
+"""Default limit on the size of a file that a child writes; a larger file fails as on a full disk."""
 SECONDS = 60.0
-"""What takes longer hangs. A command of an undamaged world takes less than a second; but to read a bomb of 4 GB takes a
-quiet core 15 s."""
+"""Time limit in seconds. A command of an undamaged world takes less than one, but reading a bomb of 4 GB takes 15."""
 _SECONDS_OF_A_TEST = 100.0
 _PROGRAMS = {
     "phrasescore": "phrasescore.cli",
@@ -40,34 +39,34 @@ _PROGRAMS = {
     "phrasescore-decoder": "moses_integration.cli.decoder",
 }
 _LIBRARIES = ("torch._dynamo", "kenlm", "sacrebleu", "sacremoses", "safetensors.torch")
-"""What commands import where they use it."""
+"""Modules that commands import where they use them."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What became of a command."""
+    """The outcome of a command."""
 
     code: int
-    """The exit code, or minus the signal that ended it."""
+    """The exit code, or minus the signal that ended the command."""
     out: bytes
     err: bytes
     seconds: float
     peak: int
-    """Most bytes of memory at a time."""
+    """Peak memory in bytes."""
 
     @property
     def was_stopped(self) -> bool:
-        """Whether the alarm ended it."""
+        """Whether the alarm ended the command."""
         return self.code == -signal.SIGALRM
 
 
 class Forker:
-    """Runs commands one after the other."""
+    """Runs commands in sequence."""
 
     def __init__(self) -> None:
         here, there = socket.socketpair()
         command = [sys.executable, "-W", "error", "-m", __name__, str(there.fileno())]
-        # Threads, which PyTorch and NumPy would begin at once, do not outlive a fork.
+        # Threads, which PyTorch and NumPy would start at import, do not survive a fork.
         alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[there.fileno()], env=alone)
         there.close()
@@ -75,7 +74,7 @@ class Forker:
         self._answers = here.makefile("rb")
 
     def close(self) -> None:
-        """Let the process end."""
+        """Stop the process."""
         self._answers.close()
         self._socket.close()
         self._process.wait()
@@ -90,7 +89,7 @@ class Forker:
         seconds: float = SECONDS,
         largest_file: int = LARGEST_FILE,
     ) -> Finished:
-        """Run a command in `folder` until it ends, or the alarm ends it."""
+        """Run a command in `folder` until it ends or the alarm ends it."""
         with tempfile.TemporaryDirectory() as streams:
             Path(streams, "stdin").write_bytes(stdin)
             request = _Request(program, arguments, str(folder), dict(environment), streams, seconds, largest_file)
@@ -103,7 +102,7 @@ class Forker:
 def run_forked(
     program: str, *arguments: str | Path, environment: Mapping[str, str], stdin: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command here, as `subprocess.run` would."""
+    """Run a command in a forked child, with the interface of `subprocess.run`."""
     words = tuple(map(str, arguments))
     done = shared_forker().run(
         program, *words, folder=Path.cwd(), environment=environment, stdin=stdin, seconds=_SECONDS_OF_A_TEST
@@ -113,7 +112,7 @@ def run_forked(
 
 @cache
 def shared_forker() -> Forker:
-    """The one for all tests of this process, which ends with it."""
+    """Return the forker shared by all tests of the process, which stops with it."""
     forker = Forker()
     atexit.register(forker.close)
     return forker
@@ -132,7 +131,7 @@ class _Request:
 
 
 def _serve(descriptor: int) -> None:
-    """Answer requests until nobody asks any more."""
+    """Answer requests until the socket is closed."""
     _import_all()
     with socket.socket(fileno=descriptor) as asked, asked.makefile("rb") as requests:
         for line in requests:
@@ -149,7 +148,7 @@ def _serve(descriptor: int) -> None:
 
 
 def _import_all() -> None:
-    """Import what any command may need."""
+    """Import the modules of all commands."""
     for package in ("phrasescore", "moses_integration"):
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, package + "."):
             if not module.name.endswith("__main__"):
@@ -159,13 +158,13 @@ def _import_all() -> None:
 
 
 def _be_child(request: _Request) -> NoReturn:
-    """Run a command and exit as Python would."""
+    """Run a command and exit as Python does."""
     code = 1
     try:
         os.chdir(request.folder)
         os.environ.clear()
         os.environ.update(request.environment)
-        # Python remembers TMPDIR.
+        # `tempfile` caches TMPDIR.
         tempfile.tempdir = None
         for number, name in enumerate(("stdin", "stdout", "stderr")):
             os.dup2(os.open(Path(request.streams, name), os.O_RDWR | os.O_CREAT), number)

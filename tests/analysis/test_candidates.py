@@ -38,7 +38,10 @@ def test_a_phrase_in_the_other_direction(table: Path) -> None:
 
 
 def test_repeated_inputs_count_once(tmp_path: Path) -> None:
-    """With targets as inputs, because a table is sorted by source."""
+    """Repeated inputs count once.
+
+    The test uses targets as inputs, because a table is sorted by source.
+    """
     lines = [f"s{i} ||| t{j} ||| 1 1 1 1 ||| 0-0 ||| {j + 1} 9 1\n" for i in range(9) for j in range(20)]
     (tmp_path / "table").write_text("".join(lines))
     _, others = look_up(TableReader(tmp_path / "table"), "source-given-target", b"nothing", 15)
@@ -59,7 +62,7 @@ def test_counts_that_are_not_numbers_are_ignored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("score", ["7", "0"])
 def test_a_score_that_is_not_a_probability(score: str, tmp_path: Path) -> None:
-    """As in a table whose columns are not those of Moses."""
+    """A score above 1 is an error, as in a table whose columns are not those of Moses."""
     (tmp_path / "table").write_text(f"a ||| x ||| 1 1 {score} 1\n")
     with pytest.raises(UserError, match=rf"table: score 3 of `a \|\|\| x` is {score}, which is no probability; give"):
         look_up(TableReader(tmp_path / "table"), "target-given-source", b"a", 5)

@@ -97,7 +97,7 @@ def test_the_plot_shows_the_gates_of_each_word(
 
 
 def test_dollar_signs_are_escaped(scorer: EncoderDecoderScorer, tmp_path: Path) -> None:
-    # The first is no valid formula, and the second would lose its dollar signs.
+    # The first word is invalid as a formula; the second would lose its dollar signs.
     draw(gates_of(scorer, b"$$ $a_$ \\$"), tmp_path / "gates.svg")
     assert labels(tmp_path / "gates.svg")[1:5] == ["$$", "$a_$", "\\$", "<eos>"]
 

@@ -30,7 +30,7 @@ def key(kind: Kind, first: bytes | int, second: bytes | int = 0) -> int:
 
 
 def bag(source: bytes, target: bytes) -> list[int]:
-    """The definition."""
+    """Compute the bag of features by definition."""
     s, t = source.split(), target.split()
     keys = [key(Kind.TARGET_WORD, word) for word in t]
     keys += [key(Kind.TARGET_BIGRAM, *words) for words in pairwise(t)]
@@ -51,7 +51,7 @@ def bag(source: bytes, target: bytes) -> list[int]:
 
 @given(st.lists(st.tuples(PHRASES, PHRASES), max_size=5))
 def test_features_equal_the_definition(pairs: list[tuple[bytes, bytes]]) -> None:
-    """Independently of the other pairs; phrases may be empty."""
+    """Features equal the definition and do not depend on the other pairs; phrases may be empty."""
     bags = features_of([source for source, _ in pairs], [target for _, target in pairs])
     assert len(bags) == len(pairs)
     found = [part.tolist() for part in np.split(bags.keys_K, bags.offsets[1:-1])] if pairs else []
@@ -60,5 +60,5 @@ def test_features_equal_the_definition(pairs: list[tuple[bytes, bytes]]) -> None
 
 
 def test_keys_are_the_same_on_every_machine() -> None:
-    """Model folders are portable."""
+    """Feature keys are the same on every machine, because model folders are portable."""
     assert features_of([b"a"], [b"b"]).keys_K[0] == 9629826135425534680

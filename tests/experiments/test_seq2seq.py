@@ -58,7 +58,7 @@ CHO: dict[str, Any] = {
     "share_embeddings": False,
     "share_units": False,
 }
-"""The form of a network, sizes aside: every field of `ModelConfig` that is none of `SIZES`."""
+"""The architecture without its sizes: every field of `ModelConfig` that is not in `SIZES`."""
 SIZES = {"hidden", "embedding", "maxout", "output_rank", "biases", "initialisation", "dropout"}
 RNN = {"encoder_unit": "rnn", "decoder_unit": "rnn"}
 GRU = {"encoder_unit": "gru", "decoder_unit": "gru"}
@@ -202,13 +202,13 @@ SMALL_PHRASES = """
 
 
 def settings(options: list[str], *, sentences: bool) -> Settings:
-    """The settings of `train` with these options."""
+    """Return the settings of `train` with these options."""
     data = ["--source", "a", "--target", "b"] if sentences else ["table"]
     return settings_of(make_parser().parse_args(["train", *data, "-o", "c", *options]))
 
 
 def form(found: Settings) -> dict[str, Any]:
-    """A summary that goes nowhere is none."""
+    """Return the architecture; an unused summary counts as none."""
     values = {**asdict(found.model), "summary": found.model.summary and found.model.uses_summary}
     return {key: value for key, value in values.items() if key not in SIZES}
 
@@ -222,7 +222,10 @@ def parameters(found: Settings, source: int, target: int) -> int:
 @PATHS
 @pytest.mark.parametrize("gpu", [False, True])
 def test_systems_are_those_that_they_are_named_after(path: Path, gpu: bool) -> None:
-    """On any machine: whatever a configuration leaves to a preset comes out as the system has it, and can be built."""
+    """Each configuration gives the architecture after which it is named, on any machine.
+
+    Fields that a configuration leaves to a preset have the system's values, and the network can be built.
+    """
     config = read_config(path, gpu=gpu)
     found = {
         system.name: settings(list(system.command), sentences=config.task.learns_from == "sentences")
@@ -253,7 +256,7 @@ def test_the_tutorial_s_sizes() -> None:
 
 
 def test_attentions_are_compared_at_equal_size() -> None:
-    """Those of the notes differ by their own matrices alone."""
+    """Attention types are compared at equal size: they differ only in their own matrices."""
     counts = [
         parameters(settings(list(system.command), sentences=True), 5000, 5000)
         for system in read_config(CONFIGS / "attention.toml").systems[1:5]
@@ -274,7 +277,7 @@ def test_sentences_are_scored_by_a_network_with_attention() -> None:
 
 
 def documented() -> dict[str, list[str]]:
-    """The options of each translator of docs/models.md."""
+    """Return the options of each translator in docs/models.md."""
     section = MODELS.read_text().split("\n## Translators\n")[1].split("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][1:]
     return {row[0]: re.findall(r"`(--[^`]*)`", row[2])[0].split() for row in rows}
@@ -347,7 +350,7 @@ def compared(config: Config, folder: Path, origin: Path, said: list[str] | None 
 
 
 def test_a_comparison_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path) -> None:
-    """The whole way on a few sentences; run again, it finds everything done."""
+    """A comparison runs from text to table on a few sentences; a second run repeats no step."""
     config, folder = small(tmp_path), tmp_path / "out"
     said: list[str] = []
     report = compared(config, folder, multi30k_of_mini, said)
@@ -414,7 +417,7 @@ def test_a_summary_is_a_file_of_results(tmp_path: Path, multi30k_of_mini: Path) 
 def test_the_report_grows_with_each_system(
     tmp_path: Path, multi30k_of_mini: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A comparison that is stopped leaves what it has measured, in JSON and as a table."""
+    """The report is updated after each system, so that an interrupted comparison keeps its results."""
     config, folder = small(tmp_path), tmp_path / "out"
     compared(config, folder, multi30k_of_mini)
     (folder / "report.md").unlink()
@@ -436,7 +439,7 @@ def test_other_settings_start_over_in_the_same_folder(tmp_path: Path, multi30k_o
 
 
 def test_scorers_of_phrases_from_tables_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Run again, everything is found done."""
+    """A comparison of phrase scorers runs from tables to a report; a second run repeats no step."""
     (tmp_path / "a.toml").write_text(SMALL_PHRASES)
     args = Namespace(configs=[str(tmp_path / "a.toml")], output=tmp_path / "out", set=[], gpu=False, tables=None)
     args = Namespace(**vars(args), device="cpu", origin=None)

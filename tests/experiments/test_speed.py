@@ -1,4 +1,4 @@
-"""The report of speeds, and the neural language model."""
+"""The speed report, and the speed of the neural language model."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_a_step_that_failed_is_done_again(tmp_path: Path) -> None:
 
 
 def test_steps_say_which_software_has_done_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An old step stays done, and its version is told beside that of the new ones."""
+    """Steps record the software version; finished steps of an older version stay valid and are listed."""
     monkeypatch.setattr("experiments.steps.code_version", lambda *packages: "0.1 (code a)")
     Steps(tmp_path, print).run("old", 1, lambda: 1)
     monkeypatch.setattr("experiments.steps.code_version", lambda *packages: "0.1 (code b)")
@@ -66,7 +66,7 @@ def test_steps_say_which_software_has_done_them(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_step_that_was_stopped_is_done_with_no_settings(tmp_path: Path) -> None:
-    """What it had made before is overwritten in part, and stands for nothing."""
+    """An interrupted step is not finished for any settings, because it overwrote part of its old output."""
     steps = Steps(tmp_path, lambda text: None)
 
     def stop() -> None:
@@ -80,7 +80,7 @@ def test_a_step_that_was_stopped_is_done_with_no_settings(tmp_path: Path) -> Non
 
 
 def test_a_folder_is_kept_for_the_same_settings_only(tmp_path: Path) -> None:
-    """Also where the step never came to its end."""
+    """A folder may be reused with the same settings only, even if its step did not finish."""
     steps, folder = Steps(tmp_path / "steps", lambda text: None), tmp_path / "GRU"
 
     def stop() -> None:

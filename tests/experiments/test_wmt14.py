@@ -1,4 +1,4 @@
-"""The full-size experiment: selection and the other steps, and the workflow, dry and on a stand-in."""
+"""The full-size experiment: data selection, the other steps, and the workflow as a dry run and on small data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SYSTEMS = ["baseline", "rnn", "baseline+cslm", "rnn+cslm", "rnn-wp+cslm"]
 
 @pytest.fixture(autouse=True)
 def _no_moses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor KenLM; the programs of this environment are there."""
+    """Hide Moses and KenLM; the programs of the environment stay available."""
     monkeypatch.delenv("MOSES_HOME", raising=False)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
 
@@ -54,7 +54,7 @@ def read(path: Path) -> list[str]:
 
 
 def snakemake(folder: Path, *arguments: str) -> str:
-    """Run the workflow; return what it said. Skips where Snakemake is not installed."""
+    """Run the workflow; return its output. Skips the test if Snakemake is not installed."""
     if find_spec("snakemake") is None:
         pytest.skip("needs Snakemake, which the extra `wmt14` installs")
     command = [
@@ -75,7 +75,7 @@ def snakemake(folder: Path, *arguments: str) -> str:
 
 
 def corpus(tmp_path: Path) -> dict[str, str]:
-    """News in 40 of 200 pairs of a corpus, and a small text of other news; everything else is about cooking."""
+    """A corpus of 200 pairs, 40 of which are news and the rest about cooking, and a small text of other news."""
     draw = random.Random(3)
     news = (["minister", "vote", "treaty", "budget"], ["ministre", "vote", "traite", "budget"])
     food = (["salt", "butter", "oven", "soup"], ["sel", "beurre", "four", "soupe"])
@@ -109,7 +109,7 @@ def test_sentences_like_the_small_text_are_kept(
     assert said in capsys.readouterr().out
     assert len(kept) == len(read(Path(outputs[0]))) >= 30
     assert not any({"sel", "beurre", "four", "soupe"} & set(line.split()) for line in kept)
-    # In their order: each line is the next one of its text in the corpus.
+    # Selected lines keep the order of the corpus.
     rest = iter(whole)
     assert all(line in rest for line in kept)
 
@@ -128,7 +128,7 @@ def test_a_corpus_of_several_parts(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_a_difference_is_that_of_the_cross_entropies(tmp_path: Path) -> None:
     small, general = [b"a b", b"a b", b"b a"], [b"c d", b"a d", b"c a"]
     domain = Domain.learn(small, general, 2, tmp_path)
-    # The same to both models: words that the small text does not have twice are one word.
+    # Both models share a vocabulary: words that occur once in the small text are one unknown word.
     assert domain.difference(b"a q b") == domain.difference(b"a r b")
     assert domain.difference(b"a b") < 0 < domain.difference(b"c d")
     import kenlm
@@ -226,7 +226,7 @@ def test_bleu_of_rows_and_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_the_shares_are_the_paper_s() -> None:
-    """348 million French words of parallel text, and 418 million of all."""
+    """The shares of the data match the paper: 348 of 418 million French words are parallel text."""
     words = {"europarl": 61, "news-commentary": 5.5, "commoncrawl": 90, "un": 421, "giga": 780}
     config = yaml.safe_load((WORKFLOW / "config.yaml").read_bytes())
     assert list(config["parallel"]) == list(words)
@@ -261,7 +261,7 @@ def test_a_text_out_of_its_archive(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_the_whole_stand_in(tmp_path: Path) -> None:
-    """Every step but the download, with one seed and as little tuning as there can be."""
+    """The workflow runs every step except the download on small data, with one seed and minimal tuning."""
     options = ["seeds=[1]", "processes=1", "tune=--nbest 20 --iterations 2 --restarts 2"]
     options.append(
         "network=--hidden 16 --set model.embedding=8 --set model.output_rank=8 --max-updates 10 --evaluate-every 10"

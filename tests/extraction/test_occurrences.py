@@ -1,4 +1,4 @@
-"""Occurrences of phrase pairs equal the definition."""
+"""Occurrences of phrase pairs match their definition."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def alignments(draw: st.DrawFn) -> Alignment:
 
 
 def occurring(alignment: Alignment) -> set[tuple[int, int, int, int]]:
-    """Begin and end of source and target phrase of each pair, by definition."""
+    """Return the source and target ranges of each pair, by definition."""
     source, target, points = alignment
     spans = ([(a, b) for a in range(n) for b in range(a + 1, min(a + LONGEST, n) + 1)] for n in (source, target))
     found = set()
@@ -53,7 +53,7 @@ def test_occurrences_equal_the_definition(texts: list[Alignment]) -> None:
         rows = (side.tolist() for one in (here.source, here.target) for side in (one.first_S, one.end_S))
         pairs = list(zip(*rows, strict=True))
         assert sorted(pairs) == sorted(occurring(text))
-        # Words are numbered by their places, so phrases alone say where they stood.
+        # Words are numbered by position, so a phrase identifies its position.
         assert lists(here.target.alone()) == [list(range(c, d)) for *_, c, d in pairs]
 
 
@@ -81,7 +81,7 @@ def text(tmp_path: Path) -> ParallelText:
 
 
 def test_an_alignment_is_read_with_its_text(text: ParallelText, tmp_path: Path) -> None:
-    """Pairs with an empty side are skipped; repeated points count once."""
+    """An alignment is read with its text: pairs with an empty side are skipped, duplicate points count once."""
     data = read_sentences(text, tmp_path, DataConfig(), SentenceConfig())
     assert data.pairs.alignment is not None
     assert lists(data.pairs.alignment) == [[0, 1, 1, 0], [2, 0], []]

@@ -59,7 +59,10 @@ def test_a_pipe_that_hands_over_its_first_byte_alone(compress: Callable[[bytes],
 def test_standard_input_that_does_not_wait_is_waited_for(
     compress: Callable[[bytes], bytes], read: Callable[[str], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever shares it may have told it not to; that nothing is there yet is not its end."""
+    """Reading waits for standard input in non-blocking mode.
+
+    Another process that shares the stream may have set this mode; missing data is not the end of the input.
+    """
     data = compress(b"BZh\n" * 9)
     reading, writing = os.pipe()
     os.set_blocking(reading, False)

@@ -49,7 +49,7 @@ print(total)
 def write(
     path: Path, *, stop_before: int | None = None, restart: bool = False, fingerprint: Any = FINGERPRINT
 ) -> list[int]:
-    """Write all chunks, or be stopped before one; return the numbers of those written."""
+    """Write all chunks, or stop before one; return the numbers of the chunks written."""
     written = []
     with resumable_output(path, fingerprint, restart=restart) as output:
         assert [facts["number"] for facts in output.chunks] == [*range(len(output.chunks))]
@@ -62,7 +62,7 @@ def write(
 
 
 def note(path: Path, **settings: Any) -> str | None:
-    """Return what a run says that is stopped at once."""
+    """Return the messages of a run that stops at once."""
     with suppress(KeyboardInterrupt), resumable_output(path, **{"fingerprint": FINGERPRINT, **settings}) as output:
         raise KeyboardInterrupt
     return output.note
@@ -70,7 +70,7 @@ def note(path: Path, **settings: Any) -> str | None:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """An output of which four chunks were written when the run was stopped."""
+    """An output whose run was interrupted after four chunks."""
     path = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         write(path, stop_before=4)
@@ -119,7 +119,7 @@ def test_only_a_fault_of_the_input_leaves_nothing(path: Path) -> None:
 def test_a_run_that_nothing_disturbs(tmp_path: Path) -> None:
     path = tmp_path / "out"
     assert note(path) is None
-    # One that was stopped before it had anything leaves nothing.
+    # A run that stops before its first chunk leaves no files.
     assert hidden_files(tmp_path) == []
     assert write(path) == [*range(8)]
     assert_complete(path)
@@ -147,7 +147,10 @@ def test_the_same_bytes_after_kills(tmp_path: Path) -> None:
 
 
 def test_a_kill_at_any_system_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before, after and in the middle of each write, and before and after files are renamed and removed."""
+    """A run killed at any system call resumes.
+
+    The kill comes before, after or during a write, or around a rename or removal of files.
+    """
     made = tmp_path / "made"
     made.mkdir()
     left: list[Path] = []
@@ -199,7 +202,7 @@ def test_a_kill_at_any_system_call(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_another_fingerprint_is_an_error_that_names_what_changed(
     path: Path, fingerprint: dict[str, Any], changes: str
 ) -> None:
-    """Its work stays, for the right options."""
+    """A different fingerprint is an error that names what changed; the work is kept for the original options."""
     message = f"{path}: an earlier run had {changes}; give the same to resume it, or --restart to discard its work"
     with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
         write(path, fingerprint=fingerprint)
@@ -226,7 +229,7 @@ def test_a_folder_resumes_only_results_of_its_fingerprint(tmp_path: Path) -> Non
     folder = tmp_path / "results"
     first = ResumableFolder(folder, FINGERPRINT)
     assert first.note is None
-    # Without results there is nothing to lose.
+    # Without finished results, a changed fingerprint loses no work.
     assert ResumableFolder(folder, {"table": "ffff"}).note is None
     first = ResumableFolder(folder, FINGERPRINT)
     first.write("a", b"one")
@@ -315,7 +318,7 @@ def test_lengths_that_are_none(path: Path, length: str) -> None:
 
 
 def test_pieces_of_another_place_are_not_taken(path: Path) -> None:
-    """A digest counts only behind those that it was made behind."""
+    """Chunks moved to another position are rejected: each digest depends on the digests before it."""
     first, *entries = journal(path).read_bytes().split(b"\n")
     journal(path).write_bytes(b"\n".join([first, entries[0], entries[2], entries[1], b""]))
     assert write(path) == [*range(1, 8)]

@@ -28,7 +28,7 @@ def test_no_link_of_a_name_that_can_be_guessed_is_followed(tmp_path: Path) -> No
     write_atomically(tmp_path / "out", b"text")
     assert victim.read_text() == "precious"
     assert (tmp_path / "out").read_bytes() == b"text"
-    # They are another's: nothing of ours is a link.
+    # We create no symbolic links, so a link belongs to another user.
     assert len(hidden_files(tmp_path)) == 3
 
 

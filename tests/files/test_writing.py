@@ -18,7 +18,7 @@ from phrasescore.files import MAGIC_LENGTH, compress, open_output, read_bytes, r
 
 
 def _fill_disk_of(file: BinaryIO) -> None:
-    """Let whatever is written from now on fail as on a full disk."""
+    """Make all further writes fail as on a full disk."""
     full = os.open("/dev/full", os.O_WRONLY)
     os.dup2(full, file.fileno())
     os.close(full)
@@ -26,7 +26,10 @@ def _fill_disk_of(file: BinaryIO) -> None:
 
 @pytest.mark.parametrize("name", ["out", "out.gz"])
 def test_what_went_wrong_elsewhere_is_not_hidden_by_a_full_disk(tmp_path: Path, name: str) -> None:
-    """Two files are written at once and the disk is full: the first to fail is told of, the other must not fail too."""
+    """An error of one of two outputs is not hidden by the other's failure on a full disk.
+
+    The first failure is reported; closing the other file must not replace it.
+    """
 
     def write() -> None:
         with open_output(tmp_path / name) as stream:
@@ -73,7 +76,10 @@ def test_a_link_is_compressed_by_its_own_name(tmp_path: Path) -> None:
 
 
 def test_a_pipe_without_a_name_is_written_to() -> None:
-    """As of a shell's `-o >(...)`, and of `-o /dev/stdout | ...`."""
+    """An unnamed pipe is a valid output, as in `-o >(...)` and `-o /dev/stdout
+
+    ...` of a shell.
+    """
     reading, writing = os.pipe()
     name = f"/dev/fd/{writing}"
     require_writable(name)
@@ -87,7 +93,10 @@ def test_a_pipe_without_a_name_is_written_to() -> None:
 
 
 def test_standard_output_that_does_not_wait_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever shares it may have told it not to; that nobody has read yet is no fault."""
+    """Writing waits for standard output in non-blocking mode.
+
+    Another process that shares the stream may have set this mode; a full pipe is not an error.
+    """
     writing, reading = socket.socketpair()
     writing.setblocking(False)
     monkeypatch.setattr("sys.stdout", writing)
@@ -138,7 +147,7 @@ def test_no_flipped_bit_gives_other_content(tmp_path: Path, compression: str) ->
         stream.write(text)
     data = path.read_bytes()
     assert data == compress(lines, compression)
-    # What the first bytes are tells whether it is compressed at all.
+    # The first bytes decide whether the file is compressed.
     refused, places = 0, range(MAGIC_LENGTH, len(data), 17)
     for place in places:
         path.write_bytes(data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :])

@@ -27,7 +27,7 @@ def cpu() -> Device:
 
 @pytest.fixture(scope="session")
 def make_scorer(cpu: Device) -> Callable[..., NeuralLmScorer]:
-    """Make a scorer whose shortlist has some of the words of the n-gram model, and one that it does not have."""
+    """Make a scorer whose shortlist has some words of the n-gram model and one word that it lacks."""
 
     def make(*, words: int = 40, backoff: bool = True, unnormalised: bool = False) -> NeuralLmScorer:
         frequent = Vocabulary.most_frequent(count_words(MINI / "train.fr"), words)

@@ -47,7 +47,7 @@ def test_files_that_kenlm_cannot_read(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_bytes_that_are_no_text_are_no_word(tmp_path: Path) -> None:
-    """Though a model of badly converted text may know the character that stands for them."""
+    """Invalid UTF-8 is an unknown word, even if the model of badly converted text has the replacement character."""
     (tmp_path / "lm.arpa").write_bytes(ARPA.read_bytes().replace(b"chien", "chi\ufffdn".encode()))
     model = BackoffModel(tmp_path / "lm.arpa", [])
     assert model.knows("chi\ufffdn".encode())
@@ -64,7 +64,7 @@ def test_a_word_that_spells_a_symbol_is_unknown() -> None:
 
 @pytest.mark.parametrize("number", [b"-inf", b"-1e39"])
 def test_a_probability_of_0_is_refused_where_it_is_met(tmp_path: Path, number: bytes) -> None:
-    """KenLM takes it for a number."""
+    """A probability of 0 is an error when a word uses it, although KenLM accepts it."""
     (tmp_path / "lm.arpa").write_bytes(re.sub(rb"\n[^\t\n]*(?=\t(lettre|<unk>)\t)", b"\n" + number, ARPA.read_bytes()))
     model = BackoffModel(tmp_path / "lm.arpa", [b"un"])
     refused = pytest.raises(
@@ -74,7 +74,7 @@ def test_a_probability_of_0_is_refused_where_it_is_met(tmp_path: Path, number: b
     with refused:
         model.word_log_probs([[b"un", b"chien", b"lettre"]])
     for word in ("lettre", "chien"):
-        # Its share is among the words outside the shortlist, of which the unknown one is always one.
+        # Its share is relative to the words outside the shortlist, which include the unknown word.
         with refused:
             model.log_share(word, None)
 
@@ -88,14 +88,17 @@ def test_a_back_off_weight_that_makes_a_probability_more_than_1(tmp_path: Path) 
 
 
 def test_an_unknown_word_that_is_all_but_impossible_has_a_share(tmp_path: Path) -> None:
-    """Though the shortlist takes more than all there is."""
+    """An unknown word with a tiny probability has a share even if the shortlist's probabilities exceed 1."""
     words = b"\\data\\\nngram 1=4\nngram 2=1\n\n\\1-grams:\n-400\t<unk>\n-1\t<s>\t0\n0\t</s>\t0\n0\ta\t0\n"
     (tmp_path / "lm.arpa").write_bytes(words + b"\n\\2-grams:\n-1\ta a\n\n\\end\\\n")
     assert math.isfinite(BackoffModel(tmp_path / "lm.arpa", [b"a"]).log_share("other", None))
 
 
 def test_shares_where_the_shortlist_takes_more_than_all_there_is(tmp_path: Path) -> None:
-    """As the rounded numbers of a file may have it; what is left for the others is then what unknown words have."""
+    """Shares are defined if rounded shortlist probabilities exceed 1.
+
+    The remaining probability is then that of the unknown word.
+    """
     words = (
         b"\\data\\\nngram 1=6\nngram 2=1\n\n\\1-grams:\n-3\t<unk>\n-1\t<s>\t0\n-1\t</s>\t0\n"
         b"-0.0457\ta\t0\n-4\trare\t0\n-2\tb\t0\n"

@@ -1,4 +1,4 @@
-"""Language models from Python."""
+"""The Python interface of language models."""
 
 from __future__ import annotations
 

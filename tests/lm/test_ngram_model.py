@@ -1,4 +1,4 @@
-"""N-gram models of all makes, and what KenLM says of damaged ones."""
+"""N-gram models in all formats, and KenLM's messages about damaged ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_refusal_of_kenlm_may_quote_bytes_that_are_no_text(tmp_path: Path) -> 
         load_kenlm(tmp_path / "text")
     told = str(caught.value)
     given = 'text: byte 7: KenLM cannot read it (first non-empty line was "caf\\xe9 b" not \\data\\);'
-    # Early releases of Python 3.11 drop such a cause.
+    # Early releases of Python 3.11 drop the cause of such an exception.
     assert given in told or "text: KenLM cannot read it;" in told
 
 

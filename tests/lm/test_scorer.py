@@ -1,4 +1,4 @@
-"""Normalisation with fallback, batched = one by one, and where each word's score comes from."""
+"""Normalisation with fallback, equality of batched and single scoring, and the source of each word's score."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SENTENCES = [line.split(b" ") for line in (MINI / "test.fr").read_bytes().splitl
 
 
 def all_words(scorer: NeuralLmScorer) -> list[int]:
-    """The end of the sentence, the shortlist, the other words of the n-gram model, and one for all that remain."""
+    """Return the end symbol, the shortlist, the other words of the n-gram model, and one unknown word."""
     unigrams = ARPA.read_text().split("\\1-grams:\n")[1].split("\n\n")[0].splitlines()
     words = {line.split("\t")[1].encode() for line in unigrams} | set(scorer.model.vocabulary.known_words)
     words -= {b"<s>", b"</s>", b"<unk>"}
@@ -32,7 +32,10 @@ def all_words(scorer: NeuralLmScorer) -> list[int]:
 
 
 def test_the_probabilities_of_all_words_sum_to_one(make_scorer: MakeScorer) -> None:
-    """Behind contexts at the start, in the middle, of words in and outside the shortlist and unknown to both."""
+    """The probabilities of all words sum to one after any context.
+
+    Contexts include sentence starts and words in and outside the shortlist and unknown to both models.
+    """
     scorer = make_scorer()
     words = np.array(all_words(scorer))
     outside = words[words >= scorer.shortlist]
@@ -121,7 +124,7 @@ def test_equal_contexts_cost_one_row(make_scorer: MakeScorer, monkeypatch: pytes
 
 
 class Norms:
-    """Keeps ln Z of all contexts, and counts those that it had."""
+    """Caches ln Z of all contexts and counts the requests."""
 
     def __init__(self) -> None:
         self.kept: dict[tuple[int, ...], float] = {}
@@ -140,7 +143,7 @@ class Norms:
 def test_contexts_that_come_back_are_not_summed_again(
     make_scorer: MakeScorer, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
-    """What is asked for later has contexts among the others that were asked for before."""
+    """ln Z of a repeated context is not computed again, also if later requests mix old and new contexts."""
     monkeypatch.setattr(scorer_module, "_ROWS", {"cpu": rows})
     scorer, plain = make_scorer(), make_scorer()
     norms = scorer.norms = Norms()
@@ -180,7 +183,10 @@ def test_folders_and_files_that_are_wrong(tmp_path: Path, cpu: Device) -> None:
 
 @pytest.mark.parametrize("unnormalised", [False, True])
 def test_a_network_that_gives_no_log_probabilities_is_refused(make_scorer: MakeScorer, unnormalised: bool) -> None:
-    """Without the sum over all words a score may lie above 0, and is a number all the same."""
+    """A network that gives no log-probabilities is an error.
+
+    Without normalisation a score above 0 is possible and looks like a valid number.
+    """
     scorer = make_scorer(unnormalised=unnormalised)
     text = [[b"un", b"chien", b"nulle-part"]]
     with torch.no_grad():

@@ -44,7 +44,7 @@ def train(
 
 
 def test_a_resumed_run_equals_one_never_stopped(tmp_path: Path, cpu: Device) -> None:
-    """Stopped in the middle of a pass, and after its last update."""
+    """A resumed run equals one never stopped, interrupted within an epoch and after the last update."""
     whole = train(tmp_path / "whole", cpu)
     per_pass = whole.task.batches_per_pass
     for stop in (10, per_pass, per_pass + 7):
@@ -120,14 +120,14 @@ def test_self_normalised_networks_need_no_normalisation(tmp_path: Path, cpu: Dev
     )
     words = sum(len(sentence) + 1 for sentence in sentences)
     assert max(abs(one - other) for one, other in zip(exact, raw, strict=True)) > 0.01
-    # They differ by ln Z less its mean, and the mean is that of this very text.
+    # They differ by ln Z minus its mean on this text.
     assert sum(exact) / words == pytest.approx(sum(raw) / words, abs=1e-4)
     with pytest.raises(UserError, match="was not trained with --self-normalise"):
         NeuralLmScorer.load(tmp_path / "plain", cpu, unnormalised=True)
 
 
 def test_the_shortlist(tmp_path: Path, cpu: Device) -> None:
-    """Rare words stay outside, so that the network learns when to expect an unknown word."""
+    """The shortlist omits rare words, so that the network learns the probability of unknown words."""
     training = replace(SETTINGS.training, warmup_updates=None)
     settings = replace(SETTINGS, text=TextConfig(min_count=3, vocabulary=1000), training=training)
     text = tmp_path / "text"
@@ -175,7 +175,10 @@ def test_the_folder_of_another_kind_stays_as_it_is(tmp_path: Path, cpu: Device, 
 
 
 def test_a_run_that_starts_over_leaves_the_old_network_until_it_has_one(tmp_path: Path, cpu: Device) -> None:
-    """A kill before its first evaluation costs nothing, and a damaged state neither."""
+    """With --restart, the old network stays until the new run has weights.
+
+    A kill before the first evaluation or a damaged checkpoint does not lose it.
+    """
     folder = tmp_path / "run"
     train(folder, cpu)
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}

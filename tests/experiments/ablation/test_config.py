@@ -31,7 +31,7 @@ def test_configurations_are_valid(path: Path) -> None:
 
 @cache
 def _options(*command: str) -> set[str]:
-    """The options of a command, as all of its help says."""
+    """Return the options in the complete help of a command."""
     done = subprocess.run(
         [sys.executable, "-m", "phrasescore", *command, "--help-all"], capture_output=True, check=True
     )

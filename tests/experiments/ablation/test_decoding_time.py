@@ -1,4 +1,4 @@
-"""What is counted as the cost of translating."""
+"""Which work counts towards the decoding time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.conftest import MINI
 
 
 class Clock:
-    """Tells the seconds that it was told of."""
+    """A clock that shows the time that was set."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -31,7 +31,7 @@ class Clock:
 
 
 class SlowColumn(ScorerColumns):
-    """Takes two seconds a sentence."""
+    """A column that takes two seconds a sentence."""
 
     columns = (Column("score"),)
 
@@ -57,7 +57,7 @@ def test_what_loading_takes_is_left_out_of_the_table_of_a_text(monkeypatch: pyte
     add_columns_in_context(ini, 1, 0.2)
     sentences = (MINI / "dev.en").read_bytes().splitlines()[:5]
     cost = time_translating(ini, sentences, SlowColumn(clock))
-    # Of six sentences, the one word among them, which is taken off again, for five.
+    # The time of six sentences less that of the one-word sentence, divided by five.
     assert cost["placing"] == pytest.approx(2.0 * (5 - 1) / 5)
     assert "loading" not in cost
     assert cost["cold"]["seconds"] == cost["warm"]["seconds"] == cost["placing"]

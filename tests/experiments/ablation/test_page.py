@@ -16,7 +16,7 @@ VOID = {"meta", "br", "hr", "img", "input", "link", "path", "rect", "use", "wbr"
 
 
 class Checker(HTMLParser):
-    """Notes tags that are not closed in order, and everything that would be fetched."""
+    """Collects improperly nested tags and external resources."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Checker(HTMLParser):
 
     @property
     def text(self) -> str:
-        """What a reader sees, more or less."""
+        """Return the approximate visible text."""
         return " ".join("".join(self.texts).split())
 
 
@@ -110,7 +110,7 @@ def make_report() -> dict[str, Any]:
 
 
 def write(folder: Path, report: dict[str, Any]) -> AblationPage:
-    """Write what `experiments.ablation` leaves in its folder, with text that HTML would take for its own."""
+    """Write the output files of `experiments.ablation`, with text that needs escaping in HTML."""
     (folder / "data").mkdir(parents=True, exist_ok=True)
     (folder / "data" / "test.en").write_text("a <b> &amp; c\nd\ne\n")
     (folder / "data" / "test.fr").write_text("A <B> &amp; C\nD\nE\n")
@@ -215,7 +215,10 @@ def test_a_language_model_has_perplexities_and_losses_per_word(tmp_path: Path) -
 
 
 def test_translations_stand_with_what_they_changed(part: AblationPage) -> None:
-    """The row is better in the first and the last sentence and worse in the second."""
+    """Translations are shown beside the scores that changed.
+
+    The row is better in the first and the last sentence and worse in the second.
+    """
     first, second, third = part.translations
     assert (second.change, third.change) == pytest.approx((-100, 100))
     assert first.given == [("source", "a <b> & c"), ("reference", "A <B> & C")]
@@ -244,7 +247,7 @@ def test_what_is_missing_is_left_out(tmp_path: Path) -> None:
     del report["rows"]["+RNN"]
     text = page(write(tmp_path / "a", report)).text
     assert "baseline has 40.50 BLEU on the test text." in text
-    # The row stands in the configuration still, but nowhere else.
+    # The row is in the configuration but has no results.
     shown = text.split("Provenance")[0]
     assert not any(word in shown for word in ("+RNN", "Search", "Networks", "Cost", "Commands"))
 

@@ -31,7 +31,7 @@ from moses_integration.tuning.tunings import Tuning
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 
-# All tests of one ablation are for one process of pytest, so that it is run once.
+# One pytest worker runs all tests of an ablation, so that the ablation runs once.
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("ablation")]
 
 RESCORED = "+RNN+CSLM+RESCORING+S2S"
@@ -92,7 +92,10 @@ def test_moses_has_no_neural_language_model(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_usual_seed_is_left_to_the_command(tmp_path: Path) -> None:
-    """It refuses one beside an aligner without chance; and steps of earlier versions, which told none, stay done."""
+    """The default seed is not passed to the command.
+
+    A deterministic aligner rejects a seed, and steps recorded by earlier versions without a seed stay valid.
+    """
     build = BuildConfig(aligner="hmm")
     assert Ablation(Config(build=build), tmp_path, {}, silent)._build_options == {
         "aligner": "hmm",
@@ -126,7 +129,7 @@ def test_a_setting_that_the_decoder_refuses_is_refused_before_all_work(
 
 
 def likeliest(entries: list[NbestEntry], weights: Weights) -> list[bytes]:
-    """Return the translation of each sentence whose features, weighed, are the highest."""
+    """Return the translation of each sentence with the highest weighted feature score."""
     best: dict[int, tuple[float, bytes]] = {}
     for entry in entries:
         features = entry.features()
@@ -142,41 +145,41 @@ def digest(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Ran:
-    """An ablation that was run, and what was seen of it meanwhile."""
+    """A finished ablation with what the test recorded during the run."""
 
     config: Path
     origin: Path
     folder: Path
     report: Json
     lists: list[list[NbestEntry]]
-    """With the scores of networks: those that weights were tuned on, and those that were chosen from."""
+    """N-best lists with network scores: the lists used for tuning and the lists to choose from."""
     tuned_on: set[bytes]
     """Source and references."""
 
     @property
     def rows(self) -> Json:
-        """What is known of each row."""
+        """Return the results of each row."""
         found: Json = self.report["rows"]
         return found
 
     def translation(self, row: str) -> Path:
-        """The test text as a row has it."""
+        """Return a row's translation of the test text."""
         return self.folder / "rows" / f"{row}.seed1" / "test.out"
 
     def again(self, folder: Path, *changes: str) -> tuple[Json, list[str]]:
-        """Run it once more in a folder; return the report, and what it says that it does."""
+        """Run the ablation again in a folder; return the report and the log."""
         return run(read_config(self.config, changes), folder, self.origin)
 
 
 def run(config: Config, folder: Path, origin: Path) -> tuple[Json, list[str]]:
-    """Run an ablation; return the report, and what it says that it does."""
+    """Run an ablation; return the report and the log."""
     said: list[str] = []
     return Ablation(config, folder, {"origin": origin}, said.append, processes=1).run(), said
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory, multi30k_of_mini: Path) -> Iterator[Ran]:
-    """The whole way on a few sentences."""
+    """A complete ablation on a few sentences."""
     root = tmp_path_factory.mktemp("ablation")
     config, folder = root / "a.toml", root / "out"
     config.write_text(CONFIG)
@@ -201,9 +204,9 @@ def ran(tmp_path_factory: pytest.TempPathFactory, multi30k_of_mini: Path) -> Ite
 
 @pytest.fixture
 def copy(ran: Ran) -> Iterator[Path]:
-    """A copy of its folder at the very place, from which the folder itself is away meanwhile."""
+    """A copy of the ablation's folder at the same path; the original is moved away meanwhile."""
     kept = ran.folder.rename(ran.folder.with_name("kept"))
-    # The cache only saves time, and takes a quarter of a gigabyte.
+    # The cache only saves time, and takes 250 MB.
     yield shutil.copytree(kept, ran.folder, ignore=shutil.ignore_patterns("cslm.cache"))
     shutil.rmtree(ran.folder, ignore_errors=True)
     kept.rename(ran.folder)
@@ -222,10 +225,10 @@ def test_the_decoder_is_set_as_the_configuration_says(ran: Ran) -> None:
 
 
 def test_weights_are_tuned_on_a_part_of_the_dev_set(ran: Ran) -> None:
-    """Of 30 sentences the two first ones of every three."""
+    """Weights are tuned on a part of the dev set: the first two of every three of its 30 sentences."""
     texts = [(ran.folder / "prepared" / f"dev.{side}").read_bytes().splitlines() for side in ("source", "reference0")]
     chosen = [line for text in texts for number, line in enumerate(text) if number % 3 < 2]
-    # In context the words of the source have names.
+    # In context, the source words carry position tags.
     assert {without_names(text) for text in ran.tuned_on} == {b"".join(line + b"\n" for line in chosen)}
     assert len(ran.tuned_on) == 2
     assert {entry.sentence for entry in ran.lists[0]} == set(range(20))
@@ -258,7 +261,7 @@ def test_rows_are_compared(ran: Ran) -> None:
 
 
 def test_a_row_takes_the_time_of_its_steps(ran: Ran) -> None:
-    """One whose lists are rescored that of making them, too."""
+    """The time of a row is the sum of its steps; rescoring includes the time of making the n-best lists."""
     steps = [ran.folder / "steps" / f"{name}.json" for name in ("+RNN.seed1.tuning", "+RNN.seed1", f"{RESCORED}.seed1")]
     seconds = sum(json.loads(step.read_bytes())["seconds"] for step in steps)
     assert ran.rows[RESCORED]["seconds"] == pytest.approx(seconds)

@@ -1,4 +1,4 @@
-"""Tables in memory."""
+"""Phrase tables loaded into memory."""
 
 from __future__ import annotations
 

@@ -94,7 +94,10 @@ def scores_of(log_prob: list[float]) -> NDArray[np.float64]:
 def test_each_vector_has_its_own_rank(
     monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: EncoderDecoderScorer
 ) -> None:
-    """Vectors that tell the target are never wrong; those that tell the source's words find none of other words."""
+    """Source and target vectors are ranked separately.
+
+    Vectors that determine the target have no errors; vectors of the source's words find no other words.
+    """
     target_of = dict(zip(table.inputs, (table.outputs[pair] for pair in table.best_pair_S()), strict=True))
 
     def by(key: Callable[[bytes], bytes]) -> Callable[[EncoderDecoderScorer, list[bytes]], Any]:
@@ -134,7 +137,7 @@ def test_both_sides_are_shuffled_each_for_itself(
     def made_up(
         scorer: EncoderDecoderScorer, sources: list[bytes], targets: list[bytes], *, per_word: bool
     ) -> NDArray[np.float64]:
-        """2 for a pair of the table, -1 for a target that it has not, 3 for another source of one that it has."""
+        """Score a pair of the table 2, an unknown target -1, and a known target of another source 3."""
         kinds = (
             2.0 if (s, t) in pairs else 3.0 if t in outputs else -1.0 for s, t in zip(sources, targets, strict=True)
         )
@@ -240,11 +243,11 @@ def test_a_table_without_moses_scores(tmp_path: Path) -> None:
 
 
 def test_a_network_of_the_other_direction_is_refused(tmp_path: Path) -> None:
-    """All is said in words of target given source."""
+    """A target-to-source network is an error, because the report assumes target given source."""
     reverse = shutil.copytree(MODEL, tmp_path / "reverse")
     description = json.loads((reverse / "config.json").read_bytes())
     (reverse / "config.json").write_text(json.dumps({**description, "direction": "source-given-target"}))
-    # Without the digest of the description that they belonged to.
+    # Remove the digest of the description.
     save_file(load_file(reverse / "weights.safetensors"), reverse / "weights.safetensors")
     with pytest.raises(UserError, match="reverse: was trained for source-given-target; give a network trained for"):
         analyse(reverse, TABLE, tmp_path / "report", SMALL, "cpu", lambda text: None)

@@ -8,7 +8,7 @@ from experiments.qualitative.ranking import accuracy, area_under_curve, best_thr
 
 def test_the_rank_of_the_first_of_the_own_group() -> None:
     vectors = np.array([[1, 0], [0.9, 0.1], [0.8, 0.3], [0, 1]], np.float32)
-    # 0 finds 1 (wrong) before 2; 2 finds 1 before 0; 1 and 3 have nobody.
+    # 0 finds 1 (wrong) before 2; 2 finds 1 before 0; 1 and 3 have no correct neighbour.
     assert mean_reciprocal_rank(vectors, np.array([5, 6, 5, 7])) == pytest.approx(0.5)
     assert mean_reciprocal_rank(vectors, np.array([5, 5, 6, 6])) == pytest.approx((1 + 1 + 1 / 3 + 1) / 4)
 
