@@ -128,7 +128,7 @@ def test_a_corpus_of_several_parts(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_a_difference_is_that_of_the_cross_entropies(tmp_path: Path) -> None:
     small, general = [b"a b", b"a b", b"b a"], [b"c d", b"a d", b"c a"]
     domain = Domain.learn(small, general, 2, tmp_path)
-    # Both models share a vocabulary: words that occur once in the small text are one unknown word.
+    # Both models share a vocabulary: words that the small text does not have twice are one unknown word.
     assert domain.difference(b"a q b") == domain.difference(b"a r b")
     assert domain.difference(b"a b") < 0 < domain.difference(b"c d")
     import kenlm

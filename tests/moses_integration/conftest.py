@@ -1,5 +1,3 @@
-"""Fixtures of the tests of moses_integration."""
-
 from __future__ import annotations
 
 import random
@@ -14,7 +12,7 @@ from tests.moses_integration.decoder.small_system import TARGET_WORDS
 
 @pytest.fixture
 def no_moses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An environment in which no Moses can be found."""
+    """Hide any installed Moses."""
     monkeypatch.delenv("MOSES_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "empty-bin"))
 

@@ -1,4 +1,4 @@
-"""BLEU of whole translations, from the statistics that tuning counts."""
+"""Corpus BLEU from the statistics that tuning uses."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_what_loading_takes_is_left_out_of_the_table_of_a_text(monkeypatch: pyte
     add_columns_in_context(ini, 1, 0.2)
     sentences = (MINI / "dev.en").read_bytes().splitlines()[:5]
     cost = time_translating(ini, sentences, SlowColumn(clock))
-    # The time of six sentences less that of the one-word sentence, divided by five.
+    # Five sentences minus the one-word sentence that measures loading, per sentence.
     assert cost["placing"] == pytest.approx(2.0 * (5 - 1) / 5)
     assert "loading" not in cost
     assert cost["cold"]["seconds"] == cost["warm"]["seconds"] == cost["placing"]

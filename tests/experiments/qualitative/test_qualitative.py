@@ -96,7 +96,8 @@ def test_each_vector_has_its_own_rank(
 ) -> None:
     """Source and target vectors are ranked separately.
 
-    Vectors that determine the target have no errors; vectors of the source's words find no other words.
+    Phrase vectors that identify the target have a mean reciprocal rank of 1. Vectors that identify only the
+    source phrase do not find its paraphrases.
     """
     target_of = dict(zip(table.inputs, (table.outputs[pair] for pair in table.best_pair_S()), strict=True))
 

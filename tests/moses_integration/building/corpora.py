@@ -1,4 +1,4 @@
-"""Aligned corpora, from lines in a test."""
+"""Aligned corpora made from lines in a test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from moses_integration.building.aligned_corpus import AlignedCorpus, read_aligne
 
 
 def corpus_of(sentences: Iterable[tuple[bytes, bytes, bytes]]) -> AlignedCorpus:
-    """A corpus from lines of the two texts and of their alignment."""
+    """Make a corpus from lines of the two texts and of their alignment."""
     with TemporaryDirectory() as folder:
         paths = [Path(folder) / name for name in ("source", "target", "alignment")]
         for path, lines in zip(paths, zip(*sentences, strict=True), strict=True):

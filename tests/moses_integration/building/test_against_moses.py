@@ -1,4 +1,4 @@
-"""The tables are those that a real Moses makes, to the byte. Needs MOSES_HOME; run with `-m moses`."""
+"""Tables equal those of a real Moses byte for byte. Needs MOSES_HOME; run with `-m moses`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ODD_WORDS = ["&amp;", "é", "-", "1-1", "{{", "'", '"', "a\u2028b"]
 
 
 def random_corpus(draw: random.Random, folder: Path) -> Corpus:
-    """Some sentences of few words, so that phrases come again, with points anywhere, most of them near the diagonal."""
+    """Return sentences over a small vocabulary, with most alignment points near the diagonal."""
     texts = {"en": ["w0"], "fr": ["w0"], "align": ["0-0"]}
     words, density = draw.choice([3, 8, 30]), draw.choice([0.02, 0.05, 0.15])
     for _ in range(draw.choice([5, 30])):

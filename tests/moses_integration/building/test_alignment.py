@@ -1,4 +1,4 @@
-"""Word alignment: every method finds obvious links, written as Moses wants them, the same in every run."""
+"""Word alignment: every method finds obvious links, writes Moses' format, and is deterministic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Corpus = tuple[Path, Path]
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Corpus:
-    """96 sentences translated word for word: the adjective comes last in the target."""
+    """Return 96 sentences with word-for-word translations, whose target puts the adjective last."""
     source, target = tmp_path / "source", tmp_path / "target"
     sentences = list(product(ARTICLES, ADJECTIVES, NOUNS, VERBS))
     source.write_text("".join(f"{' '.join(words)}\n" for words in sentences))
@@ -45,7 +45,7 @@ def test_every_method_finds_obvious_links(method: Method, corpus: Corpus, tmp_pa
 
 
 def agreement(ours: Path, theirs: Path) -> float:
-    """Return the F-measure of the links of one file against those of another."""
+    """Return the F-measure of one file's links against another's."""
     links = [
         {(number, link) for number, line in enumerate(read_lines(path)) for link in line.split(b" ")}
         for path in (ours, theirs)
@@ -54,7 +54,7 @@ def agreement(ours: Path, theirs: Path) -> float:
 
 
 def test_links_agree_with_the_original_eflomal(tmp_path: Path) -> None:
-    """On a corpus with clitics, split negation and reordering."""
+    """Links agree with those of the original eflomal on a corpus with clitics, split negation and reordering."""
     report = align(MINI / "train.en", MINI / "train.fr", tmp_path / "links.gz", "eflomal")
     assert agreement(tmp_path / "links.gz", MINI / "train.align") > 0.95
     # 5000 / sqrt(1000) = 158
@@ -64,7 +64,10 @@ def test_links_agree_with_the_original_eflomal(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_links_of_a_real_corpus_agree_with_the_original_eflomal(tmp_path: Path) -> None:
-    """Two seeds agree with each other at 0.98, with the original at 0.97."""
+    """Links of a real corpus agree with the original eflomal.
+
+    Two seeds have an F-measure of 0.98 with each other and 0.97 with the original.
+    """
     source, target = (SHARED / f"data/multi30k/train.lc.norm.tok.{language}.gz" for language in ("en", "fr"))
     golden = SHARED / "golden/multi30k-en-fr/train.align.gz"
     if not golden.exists():
@@ -74,7 +77,7 @@ def test_links_of_a_real_corpus_agree_with_the_original_eflomal(tmp_path: Path) 
 
 
 def test_the_seed_alone_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither another run nor more threads change a link; another seed does."""
+    """Links depend on the seed alone, not on the run or the number of threads."""
     source, target = tmp_path / "source", tmp_path / "target"
     for path, language in ((source, "en"), (target, "fr")):
         path.write_bytes(b"\n".join(islice(read_lines(MINI / f"train.{language}"), 100)))
@@ -90,7 +93,10 @@ def test_the_seed_alone_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_pair_that_cannot_be_aligned_gets_an_empty_line(corpus: Corpus, tmp_path: Path) -> None:
-    """Empty on one side or both, or too long for the library; nothing else moves."""
+    """A pair that cannot be aligned gets an empty line, and other lines are unaffected.
+
+    It is empty on a side or too long for the library.
+    """
     source, target = (path.read_bytes().splitlines() for path in corpus)
     source = [b"", *source[:50], b"a car", b"", *source[50:], b"car " * 1025]
     target = [b"un char", *target[:50], b"", b"", *target[50:], b"un"]
@@ -104,7 +110,7 @@ def test_a_pair_that_cannot_be_aligned_gets_an_empty_line(corpus: Corpus, tmp_pa
 
 
 def test_any_bytes_are_words(corpus: Corpus, tmp_path: Path) -> None:
-    """Bytes that are no text, a no-break space, and names that the library gives to words of its own."""
+    """A word may be any bytes: invalid UTF-8, a no-break space, and names that the library reserves."""
     odd = {b"car": b"\xff\xfe", b"bag": b"a\xc2\xa0b", b"boat": b"NULL", b"dog": b"<UNUSED_WORD>"}
     text = corpus[0].read_bytes()
     for word, other in odd.items():
@@ -117,9 +123,9 @@ def test_any_bytes_are_words(corpus: Corpus, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lengths", "sources", "targets", "joined"),
     [
-        # `a b c`, `x y`: one direction says a-x b-y, the other a-x b-x c-y; neighbours of a-x grow from it.
+        # `a b c`, `x y`: one direction links a-x b-y, the other a-x b-x c-y; the neighbours of a-x are added.
         ((3, 2), [1, 2], [1, 1, 2], [[0, 0], [1, 0], [1, 1], [2, 1]]),
-        # Far from the others d-z is added, for neither has a link by then; e-x is not, for x has one.
+        # d-z is added although it has no neighbour, because neither word has a link; e-x is not, because x has one.
         ((5, 4), [1, 0, 0, 4], [1, 0, 0, 0, 1], [[0, 0], [3, 3]]),
     ],
 )
@@ -135,7 +141,7 @@ def die(*_: object) -> None:
 
 
 def test_a_killed_process_is_reported(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the kernel kills one when the memory is full."""
+    """A killed worker process is reported, as after the kernel runs out of memory."""
     monkeypatch.setattr(alignment, "_train", die)
     with pytest.raises(UserError, match="killed, probably for memory"):
         align(*corpus, tmp_path / "links", "eflomal")

@@ -1,4 +1,4 @@
-"""Extraction against the definition of a consistent phrase pair, tried on every pair of spans."""
+"""Phrase extraction matches the definition of a consistent phrase pair, tested on every pair of spans."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Points = frozenset[tuple[int, int]]
 
 
 class Sentence(NamedTuple):
-    """A sentence pair of which only the lengths and the alignment matter."""
+    """The lengths and the alignment of a sentence pair."""
 
     source_length: int
     target_length: int
@@ -30,7 +30,7 @@ class Sentence(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A phrase pair in its place: first and last words, alignment within, orientations."""
+    """A phrase pair in context: word ranges, internal alignment and orientations."""
 
     source: tuple[int, int]
     target: tuple[int, int]
@@ -47,7 +47,7 @@ def to_corpus(sentences: list[Sentence]) -> AlignedCorpus:
 
 
 def extracted(corpus: AlignedCorpus, longest: int = 7) -> Counter[Pair]:
-    """Return the instances of all batches."""
+    """Return the phrase pairs of all batches."""
     found: Counter[Pair] = Counter()
     for batch in corpus.aligned.batches():
         found.update(pairs_of(extract_phrase_pairs(corpus, *batch, longest)))
@@ -83,7 +83,7 @@ def orientation(points: Points, straight: tuple[int, int], crossed: tuple[int, i
 
 
 def consistent_pairs(sentence: Sentence, longest: int) -> Iterable[Pair]:
-    """All phrase pairs of a sentence pair, by definition."""
+    """Return all phrase pairs of a sentence pair, by definition."""
     points = sentence.points
     with_corners = points | {(-1, -1), (sentence.source_length, sentence.target_length)}
     spans = (
@@ -142,7 +142,7 @@ def test_unaligned_words_extend_a_phrase_on_both_sides() -> None:
 def test_a_phrase_has_at_most_seven_words() -> None:
     pairs = extracted(to_corpus([Sentence(9, 9, frozenset({(0, 0)}))]))
     assert len(pairs) == 49
-    # Two points seven words apart leave nothing but phrases around either.
+    # Two points seven words apart allow only phrases around one of them.
     apart = to_corpus([Sentence(8, 1, frozenset({(0, 0), (7, 0)}))])
     assert not extracted(apart)
 
@@ -150,13 +150,13 @@ def test_a_phrase_has_at_most_seven_words() -> None:
 @pytest.mark.parametrize(
     ("points", "source", "target", "previous", "following"),
     [
-        # The corners of the sentences count as aligned.
+        # The corners of the sentence pair count as aligned.
         ({(0, 0), (1, 1)}, (0, 0), (0, 0), MONOTONE, MONOTONE),
         ({(0, 0), (1, 1)}, (0, 1), (0, 1), MONOTONE, MONOTONE),
         ({(0, 1), (1, 0)}, (1, 1), (0, 0), DISCONTINUOUS, SWAP),
         ({(0, 1), (1, 0)}, (0, 0), (1, 1), SWAP, DISCONTINUOUS),
         ({(0, 1), (1, 0)}, (0, 1), (0, 1), MONOTONE, MONOTONE),
-        # The word before is aligned, but not next to the phrase.
+        # The previous word is aligned, but not next to the phrase.
         ({(0, 0), (2, 1)}, (2, 2), (1, 1), DISCONTINUOUS, MONOTONE),
         # Points at both corners contradict each other.
         ({(0, 0), (2, 0), (1, 1)}, (1, 1), (1, 1), DISCONTINUOUS, DISCONTINUOUS),

@@ -1,4 +1,4 @@
-"""The estimator against the equations, against lmplz's own file, and as a probability distribution in KenLM."""
+"""The Kneser-Ney estimator against its equations and lmplz's file, and as a probability distribution in KenLM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.conftest import MINI, SHARED
 
 NGram = tuple[bytes, ...]
 Arpa = dict[NGram, tuple[float, float]]
-"""log10 probability and back-off of each n-gram; 0 stands for a back-off that is not given."""
+"""log10 probability and back-off of each n-gram; 0 if there is no back-off."""
 
 MULTI30K_TEXT = SHARED / "data/multi30k/train.lc.norm.tok.fr.gz"
 MULTI30K_MODEL = SHARED / "golden/multi30k-en-fr/lm.fr.arpa.gz"
@@ -47,7 +47,7 @@ def largest_difference(found: Arpa, expected: Arpa) -> float:
 
 
 def random_text(seed: int, sentences: int) -> bytes:
-    """Sentences of few words, some empty, some equal, with spaces between and around them."""
+    """Return sentences over a small vocabulary, some empty or duplicate, with extra spaces."""
     rng = random.Random(seed)
     words = [b"w%d" % rank for rank in range(12)]
     lines = [rng.choices(words, [1 / (n + 1) for n in range(12)], k=rng.randrange(6)) for _ in range(sentences)]
@@ -55,7 +55,7 @@ def random_text(seed: int, sentences: int) -> bytes:
 
 
 def reference(text: bytes, order: int) -> tuple[Arpa, list[int]]:
-    """Evaluate the equations of the module's docstring n-gram by n-gram; return the orders with fallback discounts."""
+    """Evaluate the equations of the module's docstring for each n-gram; return the orders with fallback discounts."""
     counts: list[Counter[NGram]] = [Counter() for _ in range(order + 1)]
     ids: dict[bytes, int] = {b"<unk>": 0, b"<s>": 1, b"</s>": 2}
     for line in text.split(b"\n")[:-1]:
@@ -78,7 +78,7 @@ def reference(text: bytes, order: int) -> tuple[Arpa, list[int]]:
     def suffix_order(gram: NGram) -> list[int]:
         return [ids[word] for word in reversed(gram)]
 
-    # lmplz's n-grams of the highest order are padded with <s> on the left; the last of them ends its statistics.
+    # lmplz pads n-grams of the highest order with <s> on the left; the last such n-gram ends its statistics.
     open_ngrams = {max((g for c in counts for g in c if g[0] == b"<s>" or len(g) == order), key=suffix_order)}
     open_ngrams |= {gram[i:] for gram in open_ngrams for i in range(len(gram))}
 
@@ -148,7 +148,10 @@ def test_lmplz_golden_of_multi30k(tmp_path: Path) -> None:
 
 
 def test_numbers_by_hand(tmp_path: Path) -> None:
-    """One sentence has no counts of 2, so D(1) = 0.5; a, b and </s> have one left neighbour each, V = 4."""
+    """One sentence gives the values computed by hand.
+
+    It has no counts of 2, so D(1) = 0.5. Each of a, b and </s> has one left neighbour, and V = 4.
+    """
     model = estimate([b"a b\n"], 2)
     arpa = read_arpa(write(model, tmp_path / "lm.arpa").read_bytes())
     unigram = (1 - 0.5) / 3 + 0.5 * 3 / 3 / 4
@@ -190,7 +193,10 @@ def test_sentences_shorter_than_the_order_leave_an_empty_section(tmp_path: Path)
 
 
 def test_a_backoff_of_zero_loads(tmp_path: Path) -> None:
-    """t = 24, 4, 2, 2 makes D(3) = 0: nothing is left for unseen words after one that occurs three times."""
+    """A back-off of zero loads.
+
+    t = 24, 4, 2, 2 gives D(3) = 0, which leaves no probability for unseen words after a word with three occurrences.
+    """
     lines = [b"once%d\n" % n for n in range(12)] + [b"twice\n", b"Twice\n"] * 2 + [b"thrice\n"] * 3 + [b"four\n"] * 4
     model = estimate([b"".join(lines)], 2)
     path = write(model, tmp_path / "lm.arpa")
@@ -201,6 +207,6 @@ def test_a_backoff_of_zero_loads(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def mini_model(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Our model of the mini corpus in KenLM, and its words."""
+    """Our model of the mini corpus, loaded in KenLM, and its words."""
     model = estimate([(MINI / "train.fr").read_bytes()], 3)
     return load(write(model, tmp_path_factory.mktemp("lm") / "lm.arpa")), [word.decode() for word in model.words]

@@ -1,4 +1,4 @@
-"""Which estimator runs, what it reports, and what it refuses."""
+"""The choice of the language model estimator, its report and its errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moses_integration.building.language_model import Estimator, build_language_
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 
-# It writes its arguments and its text instead of a model, and the statistics as lmplz does.
+# It writes its arguments and its text in place of a model, and statistics in lmplz's format.
 STAND_IN = """\
 #!{python}
 import sys
@@ -63,7 +63,7 @@ def text(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that is the whole PATH; there is no MOSES_HOME."""
+    """An empty folder as PATH, and no MOSES_HOME."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -209,7 +209,7 @@ def test_the_memory_that_an_estimation_takes(order: int) -> None:
     estimate([text], order)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    # Of so short a text the words and their n-grams repeat less.
+    # In so short a text, words and n-grams repeat less often.
     assert 0.9 < peak / memory_needed(110_000, order) < 1.6
 
 

@@ -1,4 +1,4 @@
-"""Alignments as numbers against Moses' comparison of lists of sets."""
+"""Numeric comparison of alignments equals Moses' comparison of lists of sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parallel text that is cleaned."""
+"""Cleaning of parallel text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def write_pairs(folder: Path, pairs: list[tuple[str, str]]) -> tuple[Path, Path]
 
 
 def test_each_rule_takes_its_pairs_and_counts_them(tmp_path: Path) -> None:
-    """The last good pair stands in the last line, which has no end."""
+    """Each rule removes and counts its pairs.
+
+    The last valid pair is on the last line, which has no line feed.
+    """
     pairs = [
         GOOD,
         ("", "x"),

@@ -1,4 +1,4 @@
-"""Ranks of phrases against sorting the lines of a table as bytes."""
+"""Ranks of phrases equal the byte order of a table's lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from moses_integration.building.phrase_order import phrase_ranks
 from tests.moses_integration.building.corpora import corpus_of
 
-# Words that sort before and after the `|||` that follows a phrase, and words that begin with another one.
+# Words that sort before and after the `|||` behind a phrase, and words with another word as a prefix.
 WORDS = st.sampled_from(["a", "a!", "aa", "{", "}", "}a", "~", "é", "\N{NO-BREAK SPACE}"])
 SENTENCES = st.lists(st.lists(WORDS, max_size=6), min_size=1, max_size=6)
 

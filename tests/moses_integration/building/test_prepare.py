@@ -1,4 +1,4 @@
-"""Preparing text: what Moses is given, and the way back."""
+"""Preparing text for Moses, and restoring plain text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def test_raw_text_is_tokenised_escaped_and_lowered(language: str, raw: str, prep
 
 
 def test_odd_blanks_and_control_characters_become_single_blanks() -> None:
-    """In tokenised text too; a tab, NBSP, U+2028, next line, zero width space, ideographic space, byte order mark."""
+    """Unusual spaces and control characters become single spaces, in tokenised text too.
+
+    They include tab, NBSP, U+2028, next line, zero width space, ideographic space and byte order mark.
+    """
     raw = "\ufeff a\tb\u00a0c\u2028d\x85e\u200bf\u3000g\x00h  i\x1f \r"
     assert applied(PLAIN, raw) == ["a b c d e f g h i"]
     assert applied(Preparation("en"), raw) == ["a b c d e f g h i"]
@@ -55,7 +58,7 @@ def test_bytes_that_are_not_utf_8_pass_through() -> None:
 
 
 def test_every_line_gives_a_line(tmp_path: Path) -> None:
-    """Empty ones too, and the last one without an end."""
+    """Each input line gives one output line, also an empty line and a last line without a line feed."""
     (tmp_path / "raw").write_bytes(b"\nOne.\n \xc2\xa0\n\nTwo.")
     prepare_file(tmp_path / "raw", tmp_path / "out", Preparation("en"))
     assert (tmp_path / "out").read_bytes() == b"\none .\n\n\ntwo .\n"

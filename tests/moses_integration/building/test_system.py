@@ -1,4 +1,4 @@
-"""A system folder is complete, in Moses' own formats, and equal whichever toolkit made it."""
+"""A system folder is complete, in Moses' formats, and identical for both toolkits."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ TABLES = ("phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "le
 def build(
     folder: Path, toolkit: BuildingToolkit | None = None, settings: Settings = TOKENISED, alignment: Path | None = None
 ) -> MosesIni:
-    """Build the mini corpus's system."""
+    """Build a system from the mini corpus."""
     texts = (MINI / "train.en", MINI / "train.fr")
     tables = (toolkit or EmbeddedToolkit(1)).build_tables
     return build_system(*texts, folder, settings, tables, alignment or MINI / "train.align")
 
 
 def content(path: Path) -> bytes:
-    """Decompressed; the lexical tables, which Moses leaves in no order, sorted."""
+    """Return the decompressed content; lexical tables are sorted, because Moses writes them in no fixed order."""
     data = path.read_bytes()
     if path.suffix == ".gz":
         return gzip.decompress(data)
@@ -103,7 +103,7 @@ def test_the_report_says_of_what(system: Path) -> None:
         key: {"path": str(MINI / name), "sha256": hashlib.sha256((MINI / name).read_bytes()).hexdigest()}
         for key, name in names.items()
     }
-    # The alignment is given, and so every line is kept.
+    # The alignment is given, so no line is dropped.
     assert set(report["settings"]) == {"text", "order", "longest_phrase"}
     assert {"phrasescore", "python", "numpy", "torch"} <= report["versions"].keys()
 
@@ -154,7 +154,10 @@ def test_a_given_alignment_keeps_every_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("alignment", [None, MINI / "train.align"])
 def test_phrase_pairs_of_other_sentences(tmp_path: Path, alignment: Path | None) -> None:
-    """They are aligned together with the training text, and leave its alignment alone if that is given."""
+    """Phrase pairs of other sentences are aligned with the training text.
+
+    They do not change the alignment of the training text if it is given.
+    """
     settings, folder = replace(TOKENISED, config=IBM1), tmp_path / "system"
     texts, others = (MINI / "train.en", MINI / "train.fr"), (MINI / "dev.en", MINI / "dev.fr")
     build_system(*texts, folder, settings, EmbeddedToolkit(1).build_tables, alignment, others)
@@ -223,7 +226,7 @@ def test_other_text_whose_sides_differ_in_length_is_named(tmp_path: Path) -> Non
 
 
 def test_what_a_message_names_is_kept(tmp_path: Path) -> None:
-    """As the log of a step of Moses."""
+    """Files that a message names are kept, such as the log of a Moses step."""
 
     def fail(corpus: Corpus, folder: Path, longest: int, show: Show) -> None:
         (folder / "model.log").write_text("why")
@@ -244,7 +247,7 @@ def test_a_file_is_no_place_for_a_system(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["corpus/train.en", "validation/dev.en", "building/notes", "build.json"])
 def test_files_that_no_build_wrote_are_not_touched(tmp_path: Path, name: str) -> None:
-    """Nor is another program's build.json taken for ours."""
+    """A folder that `build` did not write is not changed, even if it has a build.json of another program."""
     mine = tmp_path / "mine" / name
     mine.parent.mkdir(parents=True)
     mine.write_text('{"version": 1}')
@@ -280,7 +283,7 @@ def test_a_build_that_was_killed_can_be_repeated(system: Path, tmp_path: Path, b
         folder.mkdir()
     if before == "a system":
         shutil.copytree(system, folder)
-    # Killed while it worked, then while it put the new system into its place.
+    # Killed during the work, then while moving the new system into place.
     for place in ("EmbeddedToolkit.build_tables", "moses_integration.building.system.write_initial_ini"):
         code = (
             "import os\nfrom tests.moses_integration.building import test_system\n"
@@ -321,7 +324,11 @@ def test_two_builds_in_one_folder(tmp_path: Path) -> None:
 
 
 def test_a_system_takes_the_place_of_another(system: Path, tmp_path: Path) -> None:
-    """Also of its parts that the new one lacks, and of what a failed build left. The text may be the old one's own."""
+    """A new system replaces the old one completely.
+
+    Parts that the new one lacks and leftovers of a failed build are removed. The input may be the old system's own
+    text.
+    """
     folder = shutil.copytree(system, tmp_path / "system")
     for name in ("validation/phrase-table.gz", ".building/corpus/rest"):
         (folder / name).parent.mkdir(parents=True)
@@ -336,7 +343,10 @@ def test_a_system_takes_the_place_of_another(system: Path, tmp_path: Path) -> No
 
 
 def test_an_alignment_of_other_words_is_refused(tmp_path: Path) -> None:
-    """Tokenising splits words, and every point would still lie inside its sentence."""
+    """An alignment of other tokens is an error.
+
+    Tokenising splits words, so every point would still be inside its sentence.
+    """
     for name, lines in (("a.en", "a b .\na, b.\n"), ("a.fr", "x y .\nx, y.\n"), ("a.align", "0-0\n1-1\n")):
         (tmp_path / name).write_text(lines)
     settings = replace(TOKENISED, text=TextSettings("en", "fr"))
@@ -376,7 +386,11 @@ def test_tokenised_text_that_is_escaped_already_is_refused(tmp_path: Path) -> No
 def test_words_that_cannot_be_are_refused_before_the_alignment(
     language: str, word: str, message: str, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where a line is dropped before, so that the prepared text has other numbers. A dropped line may have any."""
+    """Words that Moses cannot read are an error before word alignment.
+
+    The message has the line number of the input, even if lines before it are dropped. Dropped lines may have such
+    words.
+    """
     for name in ("a.en", "a.fr"):
         bad = word if name.endswith(language) else "x"
         (tmp_path / name).write_text(f"\nx {bad}\n" + (f"{word} " * 99) + "\n")
@@ -492,7 +506,7 @@ def test_both_toolkits_build_the_same_and_use_each_others_systems(
             translate(ini.weights(), work / "out", NbestRequest(work / "nbest", 3))
         found.append((tuning.bleu, (work / "out").read_bytes().count(b"\n")))
     assert found[0][1] == found[1][1] == 12
-    # The same weights to begin with, the same tables: the same translations.
+    # The same initial weights and the same tables give the same translations.
     ini = MosesIni.read(system / "moses.ini")
     for toolkit in (moses, embedded):
         with toolkit.translator(ini, source, tmp_path / "work") as translate:
@@ -502,7 +516,7 @@ def test_both_toolkits_build_the_same_and_use_each_others_systems(
 
 @pytest.mark.moses
 def test_what_moses_would_misread_is_refused(moses_home: Path, tmp_path: Path) -> None:
-    """Its extraction goes on with a point outside the sentence."""
+    """An alignment point outside its sentence is an error, although Moses' extraction accepts it."""
     (tmp_path / "train.align").write_text("0-0\n" * 999 + "0-99\n")
     with pytest.raises(UserError, match="line 1000: the point `0-99` lies outside the sentence"):
         build(tmp_path / "system", MosesToolkit(Installation(moses_home), 1), alignment=tmp_path / "train.align")
@@ -512,7 +526,10 @@ def test_what_moses_would_misread_is_refused(moses_home: Path, tmp_path: Path) -
 def test_several_references_on_the_toolkit_of_moses(
     moses_home: Path, tmp_path: Path, small_dev: tuple[Path, Path]
 ) -> None:
-    """With Moses' own translation among the references, which are compressed, the dev BLEU is 100."""
+    """The Moses toolkit tunes with several compressed references.
+
+    One of them is Moses' own translation, so the dev BLEU is 100.
+    """
     made = tmp_path / "made.gz"
     made.write_bytes(gzip.compress(b"".join((MINI / "decode/default.out").read_bytes().splitlines(True)[:12])))
     moses = MosesToolkit(Installation(moses_home), 2)
@@ -532,7 +549,7 @@ def corpus() -> Corpus:
 def test_a_step_of_the_training_that_fails(moses_home: Path, tmp_path: Path, corpus: Corpus) -> None:
     broken = tmp_path / "moses"
     (broken / "bin").mkdir(parents=True)
-    # No link: the scripts look beside where they really are.
+    # Not a symbolic link, because the scripts look for files beside their real path.
     for scripts in ("training", "generic"):
         shutil.copytree(moses_home / "scripts" / scripts, broken / "scripts" / scripts)
     for program in (moses_home / "bin").iterdir():

@@ -25,7 +25,7 @@ def warnings_for(lines: list[str], preparation: Preparation, tmp_path: Path) -> 
 def test_text_as_declared_gives_no_warning(tmp_path: Path) -> None:
     assert warnings_for(PLAIN, Preparation("en"), tmp_path) == []
     assert warnings_for(TOKENISED, Preparation("en", tokenise=False), tmp_path) == []
-    # Too little text, or text without such marks, allows no decision.
+    # Too little text, or text without such characters, allows no decision.
     assert warnings_for(TOKENISED[:1], Preparation("en"), tmp_path) == []
     assert warnings_for(["one word"] * 30, Preparation("en"), tmp_path) == []
     assert warnings_for(["今天天气很好，我们出去。"] * 30, Preparation("zh"), tmp_path) == []

@@ -1,4 +1,4 @@
-"""The tables against those of a real Moses, and what is refused."""
+"""Tables equal those of a real Moses, and invalid input is an error."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ def test_unaligned_words_by_hand(tmp_path: Path) -> None:
 def test_each_direction_chooses_among_equally_frequent_alignments(tmp_path: Path) -> None:
     build(tmp_path, b"a b\na b\na\n", b"x y\nx y\nx\n", b"0-0 0-1 1-1\n0-0 1-0 1-1\n0-0\n")
     line = next(line for line in read_bytes(tmp_path / PHRASE_TABLE).split(b"\n") if line.startswith(b"a b ||| x y "))
-    # p(x | a) = 3/4, p(x | b) = 1/3, p(y | b) = 2/3; seen from x and y, the second alignment is the greater one, and
+    # p(x | a) = 3/4, p(x | b) = 1/3, p(y | b) = 2/3. From x and y the second alignment scores higher, from a and b the
+    # first: (3/4 + 1/3) / 2 * 2/3 both times. The other choices give 0.34375.
     # seen from a and b the first: (3/4 + 1/3) / 2 * 2/3 both times, where the other ones give 0.34375.
     assert line == b"a b ||| x y ||| 1 0.361111 1 0.361111 ||| 0-0 1-0 1-1 ||| 2 2 2 ||| |||"
 

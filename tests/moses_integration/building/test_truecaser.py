@@ -1,4 +1,4 @@
-"""True-casing: what is learnt inside of sentences decides at their beginnings."""
+"""True-casing: case within sentences decides the case of the first word."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_unknown_words_and_empty_lines_stay() -> None:
 
 
 def test_words_that_begin_sentences_are_no_evidence() -> None:
-    """Behind an opening quotation mark too, wherever it stands."""
+    """Words that begin sentences are ignored in training, also after an opening quotation mark."""
     truecaser = Truecaser.learn(["Then . &quot; Then ! ( Then ? ' Then : Then , then"])
     assert truecaser.apply("Then") == "then"
 
@@ -59,5 +59,5 @@ def test_a_damaged_file_is_refused(line: str, tmp_path: Path) -> None:
 
 def test_capitalise_begins_sentences() -> None:
     assert capitalise('the end . élan ? " in Paris ! 7 a') == 'The end . Élan ? " In Paris ! 7 a'
-    # Georgian has capitals for whole words only, and no one letter is the capital of ß.
+    # Georgian has capitals for whole words only, and ß has no single-letter capital.
     assert capitalise("ენა . ßa . ǆa") == "ენა . ßa . ǅa"

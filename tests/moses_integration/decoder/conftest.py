@@ -1,5 +1,3 @@
-"""Fixtures of the decoder's tests."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,7 +9,7 @@ from tests.moses_integration.decoder.small_system import TARGET_WORDS
 
 @pytest.fixture(scope="session")
 def neural_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A neural language model of order 4 with random weights, which knows some of the target words."""
+    """A neural language model of order 4 with random weights; its vocabulary has some of the target words."""
     import torch
 
     from phrasescore.lm.model_folder import save_description

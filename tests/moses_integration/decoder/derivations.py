@@ -1,4 +1,4 @@
-"""Scores of derivations that are given, from here or from Moses: nothing is searched or pruned.
+"""Score given derivations, from our decoder or from Moses, without search or pruning.
 
 Shapes: D derivations of L phrase pairs each, F components of all features, K components of one feature.
 """
@@ -21,13 +21,10 @@ from phrasescore.errors import UserError
 def score_derivations(
     model: LogLinearModel, sentence: Words, derivations: Sequence[Sequence[Segment]]
 ) -> list[Derivation]:
-    """Return derivations of one sentence, each given as its phrases in target order, with feature values and scores.
+    """Return derivations of one sentence with feature values and scores; each is given as its phrases in target order.
 
-    Neither table limit nor distortion limit apply. Of several lines of the table that have the same words the one with
-    the highest score counts.
-
-    Raises:
-        UserError: the phrases of a derivation do not cover each word once, or one is not in the table.
+    Table limit and distortion limit do not apply. Of several table lines with the same words, the one with the highest
+    score counts. Raises UserError if the phrases do not cover each word once, or if a phrase is not in the table.
     """
     numbers: dict[Segment, int] = {}
     for segments in derivations:
@@ -36,7 +33,7 @@ def score_derivations(
         for segment in segments:
             numbers.setdefault(segment, len(numbers))
     pairs = [_phrase_pair(model, sentence, segment) for segment in numbers]
-    # Every phrase pair is an option, the only one of its span.
+    # Each phrase pair is the only option of its span.
     options = assemble_options(model, len(sentence), [(segment.start, segment.end) for segment in numbers], pairs)
     begin = [feature.begin(options.phrases) for feature in model.context_features]
     scored: dict[int, Derivation] = {}

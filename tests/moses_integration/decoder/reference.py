@@ -1,6 +1,6 @@
-"""Every derivation of a sentence with its feature values, each computed from the whole derivation by its definition.
+"""Enumerate all derivations of a sentence and compute each feature by definition from the whole derivation.
 
-Nothing here comes from the decoder but the type of a phrase: /reference/ for its search, and for its features.
+Only the type of a phrase comes from the decoder: /reference/ for its search, and for its features.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from phrasescore.lm.scorer import NeuralLmScorer
 from tests.moses_integration.decoder.small_system import Reordering, SmallSystem
 
 CLASSES = {
-    # How each type calls the relations M(onotone), S(wap), L(eft), R(ight), and the order of its columns.
+    # Names that each type gives to the relations M(onotone), S(wap), L(eft) and R(ight), in column order.
     "msd": ({"M": "M", "S": "S", "L": "D", "R": "D"}, ["M", "S", "D"]),
     "mslr": ({"M": "M", "S": "S", "L": "DL", "R": "DR"}, ["M", "S", "DL", "DR"]),
     "monotonicity": ({"M": "M", "S": "NM", "L": "NM", "R": "NM"}, ["M", "NM"]),
@@ -66,7 +66,7 @@ def all_derivations(system: SmallSystem, sentence: Words) -> Iterator[Derivation
 
 
 def options(system: SmallSystem, sentence: Words, start: int, end: int) -> list[Phrase]:
-    """Return the translations of a span that the table limit leaves, or the copy of an unknown word."""
+    """Return the translations of a span within the table limit, or the copy of an unknown word."""
     source = sentence[start : end + 1]
     found = [
         Phrase(start, end, line.target, tuple(logarithm(p) for p in line.scores))
@@ -81,7 +81,7 @@ def options(system: SmallSystem, sentence: Words, start: int, end: int) -> list[
 
 
 def future_score(system: SmallSystem, phrase: Phrase) -> float:
-    """Return what ranks the translations of a phrase: what is known of it without any context."""
+    """Return the score that ranks the translations of a phrase, computed without context."""
     weights = system.weights
     score = -len(phrase.words) * weights["W"][0] + weights["P"][0]
     score += -100 * weights["U"][0] if phrase.scores is None else dot(weights["T"], phrase.scores)
@@ -106,7 +106,7 @@ def values(system: SmallSystem, sentence: Words, derivation: Derivation) -> dict
     for number, reordering in enumerate(system.reorderings):
         found[f"R{number}"] = reordering_values(reordering, sentence, derivation)
     for number, path in enumerate(system.language_models):
-        # Moses forgets the end of the sentence behind an empty phrase.
+        # Moses drops the sentence end after an empty phrase.
         found[f"L{number}"] = [log_probability(path, words, True, bool(derivation and derivation[-1].words))]
     for number, model in enumerate(system.neural_models):
         found[f"N{number}"] = [load_neural(*model).sentence_log_probs([words])[0] if derivation else 0.0]
@@ -114,17 +114,16 @@ def values(system: SmallSystem, sentence: Words, derivation: Derivation) -> dict
 
 
 def total(system: SmallSystem, found: dict[str, list[float]]) -> float:
-    """Return the score of feature values."""
     return math.fsum(dot(system.weights[label], numbers) for label, numbers in found.items())
 
 
 def with_previous(derivation: Derivation) -> list[tuple[Phrase, Phrase]]:
-    """Return each phrase with the one before it; before the first one is a phrase that ends before word 0."""
+    """Pair each phrase with the previous one; a phrase before word 0 precedes the first."""
     return list(zip((Phrase(-1, -1, (), None), *derivation[:-1]), derivation, strict=True)) if derivation else []
 
 
 def relation(last: Phrase, phrase: Phrase) -> str:
-    """Return where a phrase stands as seen from the one before it."""
+    """Return the relation of a phrase's position to that of the previous phrase."""
     if phrase.start == last.end + 1:
         return "M"
     if last.start >= 0 and phrase.end + 1 == last.start:
@@ -160,26 +159,23 @@ def logarithm(probability: float) -> float:
 
 
 def dot(weights: list[float], numbers: list[float] | tuple[float, ...]) -> float:
-    """Return the weighted sum."""
     return math.fsum(w * v for w, v in zip(weights, numbers, strict=True))
 
 
 @cache
 def log_probability(path: Path, words: Words, has_begin: bool, has_end: bool) -> float:
-    """Return KenLM's natural logarithm of words at the begin and the end of a sentence, or anywhere in it."""
+    """Return KenLM's natural-log probability of words, with or without sentence boundaries."""
     text = b" ".join(words).decode()
     return float(load(path).score(text, bos=has_begin, eos=has_end)) * math.log(10)
 
 
 @cache
 def load_neural(path: Path, backoff: Path) -> NeuralLmScorer:
-    """Load a neural language model."""
     return NeuralLmScorer.load(path, choose_device("cpu", "fp32"), backoff)
 
 
 @cache
 def load(path: Path) -> kenlm.Model:
-    """Load a language model."""
     config = kenlm.Config()
     config.show_progress = False
     config.arpa_complain = kenlm.ARPALoadComplain.NONE

@@ -1,4 +1,4 @@
-"""A search of a small system, and what it has to be equal to."""
+"""Search a small system and enumerate the expected derivations."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ UNLIMITED = {"stack": "0", "beam-threshold": "0", "search-algorithm": "0"}
 NARROW = {"stack": "3", "beam-threshold": "0.1", "search-algorithm": "1", "cube-pruning-pop-limit": "5"}
 WEIGHTS = {"U": [1.0], "W": [-1.0], "P": [0.2], "T": [0.5], "D": [0.3]}
 TOLERANCE = 1e-4
-"""KenLM's numbers are 32-bit floats."""
+"""KenLM computes with 32-bit floats."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """The task of handing over the search graph."""
+    """A task that returns the search graph."""
 
     needs_arcs: bool = True
 
@@ -60,7 +60,7 @@ def check_values(
 
 
 def scored(system: SmallSystem, sentence: Words) -> list[tuple[float, reference.Derivation]]:
-    """Return every derivation behind its score, best first."""
+    """Return all derivations with their scores, best first."""
     every = reference.all_derivations(system, sentence)
     found = [(reference.total(system, reference.values(system, sentence, one)), one) for one in every]
     return sorted(found, key=lambda pair: -pair[0])

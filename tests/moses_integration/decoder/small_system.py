@@ -1,4 +1,4 @@
-"""Systems of a few phrases, for tests that can look at every derivation."""
+"""Systems of a few phrases, small enough to enumerate every derivation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Reordering:
-    """A reordering table. Its keys have no target words if its type says so."""
+    """A reordering table; some types have no target words in the keys."""
 
     kind: str
     rows: dict[tuple[Words, Words], tuple[float, ...]]
@@ -37,7 +37,7 @@ class Reordering:
 
 @dataclass(frozen=True)
 class SmallSystem:
-    """Tables, weights and limits; the language models are files."""
+    """Tables, weights and limits of a system; the language models are files."""
 
     lines: Sequence[Line]
     weights: dict[str, list[float]]
@@ -53,7 +53,7 @@ class SmallSystem:
     """Other sections of the ini."""
 
     def write(self, folder: Path) -> MosesIni:
-        """Write the tables and return the ini, which a real Moses can read, too, if all models are its own."""
+        """Write the tables and return the ini, which a real Moses can read if it supports all models."""
         width = len(self.weights["T"])
         (folder / "table").write_bytes(
             b"".join(
@@ -77,7 +77,7 @@ class SmallSystem:
                 for (source, target), row in reordering.rows.items()
             ]
             (folder / f"reordering{number}").write_bytes(b"\n".join([*rows, b""]))
-            # Moses looks for target words in a table as soon as there are factors for them.
+            # If there are target factors, Moses looks up target words in the reordering table.
             factors = "input-factor=0 output-factor=0" if reordering.has_target else "input-factor=0"
             path = folder / f"reordering{number}"
             features.append(f"LexicalReordering name=R{number} type={reordering.kind} path={path} {factors}")
@@ -99,7 +99,7 @@ class SmallSystem:
 
 
 def random_system(draw: random.Random, language_models: Sequence[Path]) -> tuple[SmallSystem, Words]:
-    """Return a system and a sentence that has some thousand derivations at most."""
+    """Return a random system and a sentence with at most a few thousand derivations."""
     length = draw.choices(range(6), (1, 1, 2, 4, 6, 6))[0]
     sentence = tuple(draw.choices([b"a", b"b", b"c", b"zz", b"z9"], (6, 6, 6, 1, 1), k=length))
     lines = _random_lines(draw, sentence)
@@ -132,7 +132,7 @@ def _random_lines(draw: random.Random, sentence: Words) -> list[Line]:
             line = Line(source, tuple(draw.choices((*TARGET_WORDS, b"new"), k=length)), _probabilities(draw, 2))
             lines.append(line)
             if draw.random() < 0.2:
-                # The same line again, or the same pair with other scores: Moses keeps both.
+                # The same line, or the same pair with other scores: Moses keeps both.
                 lines.append(draw.choice([line, Line(line.source, line.target, _probabilities(draw, 2))]))
     draw.shuffle(lines)
     return lines
@@ -143,7 +143,7 @@ def _random_reordering(draw: random.Random, lines: Sequence[Line]) -> Reordering
     condition = draw.choice(["f", "fe"])
     kind = f"wbe-{draw.choice(list(COUNTS))}-{direction}-{condition}-allff"
     pairs = [(line.source, line.target if condition == "fe" else ()) for line in lines]
-    # A word that is copied, or dropped, may stand in the table as well.
+    # The table may contain a word that is copied or dropped.
     pairs += [((b"zz",), target) for target in ((b"zz",), ()) if condition == "fe" or not target]
     return Reordering(kind, {pair: _probabilities(draw, _width(kind)) for pair in pairs if draw.random() < 0.8})
 

@@ -1,4 +1,4 @@
-"""The search finds what a real Moses finds, with the same scores. Needs MOSES_HOME; run with `-m moses`."""
+"""The search finds the same derivations and scores as a real Moses. Needs MOSES_HOME; run with `-m moses`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def derivations(entries: Iterator[NbestEntry]) -> Derivations:
 def test_without_limits_the_lists_are_those_of_moses(
     moses_home: Path, language_models: list[Path], tmp_path: Path, first: int
 ) -> None:
-    """The same derivations with the same values. With limits they differ: Moses prunes while a stack fills."""
+    """Without limits, n-best lists have the same derivations and values as in Moses.
+
+    With limits they differ, because Moses prunes while a stack fills.
+    """
     compared = 0
     for seed in range(first, first + 30):
         system, sentence = random_system(random.Random(seed), language_models)

@@ -1,4 +1,4 @@
-"""The search finds what a look at every derivation finds, with the same scores."""
+"""The search finds the same derivations and scores as exhaustive enumeration."""
 
 from __future__ import annotations
 
@@ -76,7 +76,10 @@ def test_a_narrow_search_finds_derivations_that_exist(language_models: list[Path
 
 
 def test_hypotheses_with_another_last_phrase_are_not_alike() -> None:
-    """`a` is a swap behind `b c`, but not behind `b`, `c`, which scores better until then."""
+    """Hypotheses with different last phrases do not recombine.
+
+    `a` is a swap after `b c`, but not after `b`, `c`, which scores better until then.
+    """
     lines = [Line((b"b", b"c"), (b"B",), (0.1,)), *(Line((word,), (b"B",), (0.9,)) for word in (b"a", b"b", b"c"))]
     rows: dict[tuple[Words, Words], tuple[float, ...]]
     rows = {((b"a",), (b"B",)): (0.001, 1.0, 0.001), ((b"c",), (b"B",)): (1.0, 0.001, 0.001)}
@@ -98,7 +101,10 @@ def test_states_are_numbered_without_overflow() -> None:
 
 
 def test_the_table_limit_ranks_by_weighted_score_and_language_model(language_models: list[Path]) -> None:
-    """The language model does not know `new`, the table's favourite."""
+    """The table limit ranks by weighted score and language model.
+
+    The language model lacks the word `new`, which the table prefers.
+    """
     lines = [Line((b"a",), (b"new",), (0.5,)), Line((b"a",), (b"A",), (0.4,)), Line((b"a",), (b"B", b"B"), (0.45,))]
     for weight, expected in ((0.0, (b"B", b"B")), (1.0, (b"A",))):
         weights = {**WEIGHTS, "L0": [weight]}
@@ -112,7 +118,7 @@ def test_equal_lines_are_two_options() -> None:
     listed = decode(SmallSystem(lines, WEIGHTS, settings=UNLIMITED), (b"a",))[1]
     assert [one.words for one in listed.n_best(10, distinct=False)] == [(b"A",), (b"A",), (b"B",)]
     assert [one.words for one in listed.n_best(10, distinct=True)] == [(b"A",), (b"B",)]
-    # Two equal lines fill a limit of two.
+    # Two duplicate lines fill a limit of two.
     limited = decode(SmallSystem(lines, WEIGHTS, table_limit=2, settings=UNLIMITED), (b"a",))[1]
     assert [one.words for one in limited.n_best(10, distinct=False)] == [(b"A",), (b"A",)]
 
@@ -121,7 +127,7 @@ def test_equal_lines_are_two_options() -> None:
     ("drop", "expected"), [(False, (b"zz", b"A", b"z9")), (True, (b"A", b"z9"))], ids=["copied", "dropped"]
 )
 def test_unknown_words(drop: bool, expected: Words) -> None:
-    """A word with a digit is always copied; a longer phrase that has the word does not make it known."""
+    """A word with a digit is always copied; a longer phrase that contains a word does not make it a known word."""
     lines = [Line((b"a",), (b"A",), (0.5,)), Line((b"zz", b"b"), (b"B",), (1.0,))]
     system = SmallSystem(lines, WEIGHTS, drop_unknown=drop, distortion_limit=0, settings=UNLIMITED)
     model, found = decode(system, (b"zz", b"a", b"z9"))
@@ -142,7 +148,10 @@ def test_an_empty_sentence_is_translated_as_nothing(language_models: list[Path])
 
 
 def test_sentences_longer_than_a_machine_word(language_models: list[Path]) -> None:
-    """130 words; `a b` is best translated in reversed order, whose language model score is better."""
+    """The search handles sentences longer than a machine word.
+
+    There are 130 words, and `a b` is best translated in reverse order, which the language model prefers.
+    """
     lines = [Line((b"a",), (b"B",), (0.5,)), Line((b"b",), (b"A",), (0.5,)), Line((b"c",), (b"D",), (1.0,))]
     weights = {**WEIGHTS, "D": [0.01], "L0": [1.0]}
     system = SmallSystem(lines, weights, language_models=language_models[1:], distortion_limit=4)
