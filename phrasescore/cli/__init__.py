@@ -1,8 +1,8 @@
-"""The command line: the only place where arguments are parsed, text is printed and exit codes are chosen.
+"""The command line: the only module that parses arguments, prints text and chooses exit codes.
 
-What loads PyTorch is imported where it is used, so that `--help` and wrong usage need not wait for it.
+Modules that import PyTorch are imported where they are used, so that `--help` and usage errors do not wait for it.
 
-Exit codes: 0 done, 1 the run failed, 2 wrong usage, 129, 130 and 143 stopped by SIGHUP, SIGINT and SIGTERM.
+Exit codes: 0 success, 1 failure, 2 usage error, 129, 130 and 143 stopped by SIGHUP, SIGINT and SIGTERM.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from phrasescore.files import complete_standard_streams
 
-# Libraries open files of their own when they are imported, as libffi does for NumPy: none may take the number of a
-# standard stream that is closed.
+# Open closed standard streams first: libraries open files when they are imported (libffi does for NumPy), and those
+# must not get the descriptor of a standard stream.
 complete_standard_streams()
 
 from phrasescore.cli import annotate, check, inspect, join, lm, score, train, translate

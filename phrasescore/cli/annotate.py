@@ -75,7 +75,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Annotate; return the exit code."""
+    """Run the command; return the exit code."""
     from phrasescore.device import settle_memory
     from phrasescore.scoring.annotate import annotate
     from phrasescore.scoring.estimate import estimate
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_usage(args: argparse.Namespace, config: AnnotateConfig) -> None:
-    """Check that the options go together and the outputs can be written, before anything is loaded."""
+    """Check, before anything is loaded, that the options are compatible and the outputs can be written."""
     from phrasescore.scoring.parts import description_of
 
     config.check(args.table)

@@ -1,4 +1,4 @@
-"""What `phrasescore annotate` reports: a summary, warnings, the next command, and a JSON file."""
+"""Reports of `phrasescore annotate`: summary, warnings, the next command, and a JSON file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DOUBT = (
 
 
 def advice(output: str | Path, config: AnnotateConfig, scorer: PhraseScorer, counts: Counts) -> str | None:
-    """Return the next command, None if most lines are faulty or unknown, or if only the user can know it."""
+    """Return the next command, None if most lines are malformed or unknown, or if it cannot be determined."""
     if output == STANDARD_STREAM or not _is_sound(counts):
         return None
     if config.shard is not None:
@@ -46,7 +46,7 @@ def make_report(
     columns: Sequence[Column],
     counts: Counts,
 ) -> dict[str, Any]:
-    """Return the counts and where the numbers come from; the digest is that of the table."""
+    """Return the counts and the provenance of the scores; `digest` is the SHA-256 of the table."""
     from phrasescore.versions import versions
 
     return {
@@ -73,7 +73,7 @@ def make_report(
 
 
 def warn_of_texts(reporter: Reporter, counts: Counts, phrases: frozenset[bytes]) -> None:
-    """Warn if hardly any line was kept: a word of a text has several lines in a table that fits the text."""
+    """Warn if few lines were kept: a table that matches the text has several lines for each of its words."""
     words = sum(b" " not in phrase for phrase in phrases)
     if counts.lines_written < words:
         reporter.say(
@@ -88,8 +88,8 @@ def rate(counts: Counts) -> float:
 
 
 def summarise(reporter: Reporter, counts: Counts) -> None:
-    """Print lines, columns, and what was unusual."""
-    # A shard of a small table may have no line.
+    """Log the numbers of lines and columns, and anything unusual."""
+    # A shard of a small table may be empty.
     columns = "" if counts.columns_before is None else f"{counts.columns_before} columns -> {counts.columns_after}, "
     reporter.say(
         f"{counted(counts.lines_read, 'line')} read, {counts.lines_written:,} written, {columns}"
@@ -111,7 +111,7 @@ def summarise(reporter: Reporter, counts: Counts) -> None:
 
 
 def _unknown_words(counts: Counts) -> dict[str, tuple[int, int]]:
-    """Return for each side the number of unknown words and of all words."""
+    """Return the numbers of unknown words and of all words for each side."""
     return {
         "source": (counts.source_words_unknown, counts.source_words),
         "target": (counts.target_words_unknown, counts.target_words),
@@ -125,7 +125,7 @@ def _is_doubtful(unknown: int, words: int) -> bool:
 
 
 def _is_sound(counts: Counts) -> bool:
-    """Whether most lines have a score, and most words are known; if not, the next command would only waste time."""
+    """Return whether most lines have a score and most words are known; otherwise the next command would waste time."""
     if 2 * counts.faulty_lines > counts.lines_read:
         return False
     return not any(_is_doubtful(*side) for side in _unknown_words(counts).values())

@@ -1,4 +1,4 @@
-"""Commands as Python functions: their keyword arguments are the options that the parser declares."""
+"""Call commands as Python functions. Keyword arguments are the options that the parser declares."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def call(parser: argparse.ArgumentParser, command: str, options: Mapping[str, An
     """Run a command.
 
     Args:
-        parser: of the whole program.
-        command: its name.
-        options: names with underscores; None leaves an option out.
-        say: called with each line that the command would print.
-        progress: called with the share that is done (None if unknown) and a few words.
+        parser: the parser of the program.
+        command: name of the command.
+        options: option values by name, with underscores; None omits an option.
+        say: callback for each line that the command would print.
+        progress: callback for the completed fraction (None if unknown) and a status text.
 
     Raises:
-        TypeError: there is no such option.
-        UserError: a value is wrong, or the command fails.
+        TypeError: an option does not exist.
+        UserError: a value is invalid, or the command fails.
     """
     printed = io.StringIO()
     with listening(say, progress), redirect_stdout(printed):
@@ -49,7 +49,7 @@ def _arguments(parser: argparse.ArgumentParser, command: str, options: Mapping[s
         if name not in actions:
             raise TypeError(f"{command.replace('-', '_')}() has no option `{name}`; {suggestion(name, actions)}")
     given = [(actions[name], value) for name, value in options.items() if value is not None]
-    # Positional arguments come first: an option before them might take them for its own values.
+    # Positional arguments come first, because an option before them could consume them as its values.
     positional = [text for action, value in given if not action.option_strings for text in _texts(value)]
     optional = [text for action, value in given if action.option_strings for text in _option(action, value)]
     return [*positional, *optional]
@@ -70,5 +70,5 @@ def _option(action: argparse.Action, value: Any) -> Iterator[str]:
 
 def _texts(value: Any) -> list[str]:
     values = value if isinstance(value, list | tuple) else [value]
-    # A path must not look like an option.
+    # A path that begins with a hyphen must not look like an option.
     return [f"./{one}" if isinstance(one, Path) and str(one).startswith("-") else str(one) for one in values]

@@ -1,4 +1,4 @@
-"""`phrasescore check`: what is in a phrase table, and what would Moses refuse."""
+"""`phrasescore check`: describe a phrase table and find lines that Moses would reject."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check; return the exit code."""
+    """Run the command; return the exit code."""
     reporter = Reporter(quiet=args.quiet)
     with reporter.task("checking") as task:
         report = check_table(args.table, columns=args.num_features, limit=args.limit, show=task.update)
@@ -83,7 +83,7 @@ def _as_text(report: TableReport, limit: int | None) -> list[str]:
 
 
 def _verdict(report: TableReport, limit: int | None) -> str:
-    """Return what can be said of a table in whose lines there was no problem."""
+    """Return the verdict on a table without malformed lines."""
     if report.lines == limit:
         return f"no problems in the first {counted(limit, 'line')}"
     return "no problems: Moses would load this table"

@@ -1,6 +1,6 @@
-"""How a command begins and ends, and what it tells while it works.
+"""Run commands: error messages, exit codes, signals, and progress.
 
-Progress is a bar on a terminal, a line now and then elsewhere.
+Progress is a bar on a terminal, and otherwise occasional lines.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from phrasescore.text import Say, Show
 
 _SECONDS_BETWEEN_LINES = 30.0
 _LONGEST_LINE = 900
-"""Characters of a message, about."""
+"""Approximate limit, in characters."""
 
 
 def run_command(name: str, run: Callable[[], int], *, quiet: bool = False) -> int:
-    """Run a command; print what went wrong as one sentence behind its name; return the exit code.
+    """Run a command; print an error as one line that begins with `name`; return the exit code.
 
-    What the library notes meanwhile is said, unless `quiet`.
-    SIGTERM and SIGHUP unwind it as Ctrl-C does, so that no half-written file and no program stays, and exit.
+    Log messages of the library are printed unless `quiet`. SIGTERM and SIGHUP interrupt the command as Ctrl-C does, so
+    that no incomplete file and no child process remains.
     """
     complete_standard_streams()
     try:
-        # What users ask for names its file itself.
+        # Output files requested by users are named by their own error messages.
         with (
             interrupt_on_signals(),
             _notes_said(quiet),
@@ -50,13 +50,13 @@ def run_command(name: str, run: Callable[[], int], *, quiet: bool = False) -> in
             _closed_stdout_told(),
         ):
             if isinstance(sys.stdout, io.TextIOWrapper):
-                # A character that a terminal cannot show does not stop the rest.
+                # Escape characters that the encoding of the terminal does not have.
                 sys.stdout.reconfigure(errors="backslashreplace")
             code = run()
             sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Whoever read our output has had enough.
+        # The reader of the pipe has closed it.
         _give_up(sys.stdout)
         return 1
     except Exception as error:
@@ -71,10 +71,10 @@ def run_command(name: str, run: Callable[[], int], *, quiet: bool = False) -> in
 
 
 def parse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse a command line; what is printed instead, as for --help, is printed whole or fails with a sentence.
+    """Parse a command line. If output such as --help cannot be written completely, an error is printed.
 
     Raises:
-        SystemExit: it is wrong, or asks for nothing else.
+        SystemExit: the command line is invalid or requests only --help or the version.
     """
     complete_standard_streams()
     printed = io.StringIO()
@@ -93,10 +93,10 @@ def parse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str] | 
 
 @contextmanager
 def _closed_stdout_told() -> Iterator[None]:
-    """Turn the error of printing on a standard output that is closed into a sentence.
+    """Convert the error of writing to a closed standard output.
 
     Raises:
-        UserError: it is closed.
+        UserError: standard output is closed.
     """
     try:
         yield
@@ -107,16 +107,16 @@ def _closed_stdout_told() -> Iterator[None]:
 
 
 def _tell(text: str) -> None:
-    """Print a line on standard error, if anybody can be told anything there."""
+    """Print a line on standard error, and ignore failures."""
     with suppress(OSError):
         print(as_line(text), file=sys.stderr)
     _give_up(sys.stderr)
 
 
 def as_line(text: str) -> str:
-    """Return a message as one line that any terminal can show: it may quote what was read, of any length.
+    """Return a message as one printable line, because it may quote input of any kind and length.
 
-    What is not printable is escaped; of a long message the middle is left out, for it ends with what to do.
+    Unprintable characters are escaped. A long message is shortened in the middle, because its end says what to do.
     """
     half = _LONGEST_LINE // 2
     if len(text) > _LONGEST_LINE:
@@ -129,7 +129,7 @@ def as_line(text: str) -> str:
 
 
 def _give_up(stream: TextIO) -> None:
-    """Write what is left for a standard stream; where that fails, point it elsewhere, so that exiting is silent."""
+    """Flush a standard stream; if that fails, redirect it to the null device, so that Python exits silently."""
     try:
         stream.flush()
     except OSError:
@@ -138,7 +138,7 @@ def _give_up(stream: TextIO) -> None:
 
 @contextmanager
 def _notes_said(quiet: bool) -> Iterator[None]:
-    """Say what the library notes in its log; a command within a command decides for itself."""
+    """Print log messages of the library. A nested command overrides `quiet` of the outer one."""
     log, handler = logging.getLogger("phrasescore"), logging.Handler(logging.WARNING)
     handler.emit = lambda record: Reporter(quiet=quiet).say(record.getMessage())  # type: ignore[method-assign]
     outer, log.handlers = log.handlers, [handler]
@@ -149,7 +149,7 @@ def _notes_said(quiet: bool) -> Iterator[None]:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in words: `40 seconds`, `18 minutes`, `2.5 hours`."""
+    """Format a duration: `40 seconds`, `18 minutes`, `2.5 hours`."""
     if seconds < 90:
         return f"{max(2, seconds):.0f} seconds"
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
@@ -157,7 +157,7 @@ def duration(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class _Listener:
-    """Functions of a Python program that called a command."""
+    """Callbacks of a Python program that called a command."""
 
     say: Say
     progress: Show
@@ -168,7 +168,7 @@ _LISTENER: ContextVar[_Listener | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def listening(say: Say, progress: Show) -> Iterator[None]:
-    """Give messages and progress of a command to functions; print nothing."""
+    """Send messages and progress of a command to callbacks instead of printing them."""
     token = _LISTENER.set(_Listener(say, progress))
     try:
         yield
@@ -177,7 +177,7 @@ def listening(say: Say, progress: Show) -> Iterator[None]:
 
 
 def is_called() -> bool:
-    """Whether a Python program, not a command line, runs the command."""
+    """Return whether a Python program called the command."""
     return _LISTENER.get() is not None
 
 
@@ -190,38 +190,38 @@ class Reporter:
         self.console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
     def say(self, text: str) -> None:
-        """Print a line."""
+        """Print a message."""
         if self.listener is not None:
             self.listener.say(text)
         elif not self.quiet:
             self.console.print(as_line(text), markup=False)
 
     def task(self, title: str, *, at_most: bool = False) -> ProgressBar:
-        """Start showing the progress of a piece of work; `at_most` if it may end before its share is 1."""
+        """Start a progress bar; `at_most` means that the task may end before the fraction reaches 1."""
         return ProgressBar(self, title, at_most=at_most)
 
 
 class _ElapsedIfAllThatIsKnown(TimeElapsedColumn):
-    """Shows the time that has gone by where nothing is known of what is left."""
+    """Shows the elapsed time if the remaining time is unknown."""
 
     def render(self, task: Task) -> Text:
-        """Return it."""
+        """Return the column."""
         return super().render(task) if task.total is None else Text()
 
 
 class ProgressBar:
-    """One piece of work with its progress; use it in a `with`."""
+    """Progress of a task; a context manager."""
 
     def __init__(self, reporter: Reporter, title: str, *, at_most: bool) -> None:
         self._reporter, self._title, self._bound = reporter, title, "at most " if at_most else ""
         self._last_line = time.monotonic()
         self._first: tuple[float, float] | None = None
-        """When the share was known first, and what it was: a training that is resumed does not begin at zero."""
+        """Time and fraction of the first update: a resumed training run does not begin at zero."""
         columns = (
             TextColumn("{task.description}"),
             BarColumn(bar_width=10),
             _ElapsedIfAllThatIsKnown(),
-            # What is left is told by the text, which ends where the terminal ends: the time stands first in it.
+            # The text begins with the remaining time, because the terminal may truncate it.
             TextColumn("{task.fields[text]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
         )
         visible = not reporter.quiet and reporter.console.is_terminal and reporter.listener is None
@@ -238,7 +238,7 @@ class ProgressBar:
         self._bar.stop()
 
     def update(self, share: float | None, text: str) -> None:
-        """Show the share that is done (None if unknown) and a few words."""
+        """Show the completed fraction (None if unknown) and a status text."""
         if self._reporter.listener is not None:
             self._reporter.listener.progress(share, text)
             return
@@ -252,11 +252,11 @@ class ProgressBar:
             self._reporter.say(f"{self._title}: {self._done(now, share)}{text}")
 
     def count(self, done: int, sentences: int) -> None:
-        """Show how many of some sentences are done."""
+        """Show the number of completed sentences."""
         self.update(done / sentences, f"{done:,} of {sentences:,} sentences")
 
     def _done(self, now: float, share: float | None) -> str:
-        """Return the share that is done and the time that the rest takes, as far as they are known."""
+        """Return the completed fraction and the estimated remaining time, as far as they are known."""
         if not share or self._first is None:
             return ""
         started, before = self._first
@@ -266,16 +266,16 @@ class ProgressBar:
 
 
 class StopRequest:
-    """Set by the first SIGINT or SIGTERM; the second one, if it means more, ends the process at once."""
+    """Stop request set by the first signal. A second signal ends the process at once, unless signals may repeat."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
         self.is_urgent = False
-        """Whether a signal unwinds the work instead of waiting to be asked for."""
+        """Whether a signal raises an exception immediately."""
 
     @contextmanager
     def urgently(self) -> Iterator[None]:
-        """Let a signal unwind what is done within: reading, which may wait for its input as long as it likes."""
+        """Let signals raise an exception within the block, for instance while it waits for input."""
         self.is_urgent = True
         try:
             yield
@@ -283,22 +283,22 @@ class StopRequest:
             self.is_urgent = False
 
     def __call__(self) -> bool:
-        """Whether a signal has come."""
+        """Return whether a signal has arrived."""
         return self.signal is not None
 
     @property
     def exit_code(self) -> int:
-        """128 + the signal; SIGTERM where another process of the same work has got it."""
+        """128 + the signal number; that of SIGTERM if only another rank received a signal."""
         return 128 + (self.signal or signal.SIGTERM)
 
 
 @contextmanager
 def stop_on_signals(*, may_repeat: bool = False) -> Iterator[StopRequest]:
-    """Turn SIGINT, SIGTERM and SIGHUP into a request that the work asks for between its steps.
+    """Turn SIGINT, SIGTERM and SIGHUP into a stop request that the command polls between its steps.
 
     Args:
-        may_repeat: whether a second one says no more than the first: `torchrun` passes on what its processes, on a
-            cluster, get as well, and kills those that do not end.
+        may_repeat: ignore repeated signals. `torchrun` forwards signals that a cluster also sends to its processes, and
+            kills processes that do not end.
     """
     request = StopRequest()
 
@@ -315,13 +315,13 @@ def stop_on_signals(*, may_repeat: bool = False) -> Iterator[StopRequest]:
 
 @contextmanager
 def interrupt_on_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP unwind the work as Ctrl-C does."""
+    """Let SIGTERM and SIGHUP interrupt the command as Ctrl-C does."""
     with _handled(_endings(), lambda number, frame: _unwind(number)):
         yield
 
 
 def _endings() -> tuple[signal.Signals, ...]:
-    """Return the signals by which others end a process: also a terminal that is closed, unless `nohup` has its way."""
+    """Return the termination signals; SIGHUP is included unless it is ignored, as under `nohup`."""
     ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     return (signal.SIGTERM,) if ignored else (signal.SIGTERM, signal.SIGHUP)
 

@@ -1,4 +1,4 @@
-"""`phrasescore inspect`: what a network makes of one phrase."""
+"""`phrasescore inspect`: show the predictions and gates of a network for one phrase."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _SEED = 1
 _AMONG, _SAMPLES = 30_000, 50
-"""Phrases of the table that are compared, and targets that are sampled."""
+"""Number of phrases that are compared and of targets that are sampled."""
 _GATE_WIDTH = 48
 
 
@@ -90,11 +90,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Inspect; return the exit code."""
+    """Run the command; return the exit code."""
     from phrasescore.analysis.gates import encoder_gates
     from phrasescore.analysis.gates_plot import draw
 
-    # Bytes again, whatever the locale made of the argument.
+    # Restore the bytes of the argument, whatever the locale.
     phrase = b" ".join(split_words(os.fsencode(args.phrase)))
     if not phrase:
         raise UsageError("the phrase is empty; give at least one word")
@@ -135,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _advise_table(model: Path, reporter: Reporter) -> None:
-    """Say what a table would show, and which one the network was trained on; it is not read unasked."""
+    """Suggest --table with the table that the network was trained on. It is not read by default."""
     from phrasescore.model_folder import training_table
 
     table = training_table(model)
@@ -144,14 +144,14 @@ def _advise_table(model: Path, reporter: Reporter) -> None:
 
 
 class _Page:
-    """Prints the parts of the answer on standard output."""
+    """Prints the sections of the report on standard output."""
 
     def __init__(self, scorer: EncoderDecoderScorer, phrase: bytes) -> None:
         self._scorer, self._phrase = scorer, phrase
         self._console = Console(highlight=False, soft_wrap=True, emoji=False)
 
     def head(self) -> None:
-        """Say which phrase, and what the network does not know of it."""
+        """Print the phrase and its unknown words."""
         vocabulary = self._scorer.model.source_vocabulary
         unknown = [_shown(word) for word in self._phrase.split(b" ") if word not in vocabulary]
         note = f"; unknown to the network: {', '.join(unknown)}" if unknown else ""
@@ -171,7 +171,7 @@ class _Page:
             self._console.print(Text(f"  {cosine:5.3f}  {_shown(others[index])}"))
 
     def candidates(self, candidates: Sequence[Candidate], number: int) -> None:
-        """Print the best targets by table and by network."""
+        """Print the best targets by the table and by the network."""
         from phrasescore.analysis.word_scores import word_log_probs
 
         outputs = [candidate.output for candidate in candidates]
@@ -192,7 +192,7 @@ class _Page:
         from phrasescore.analysis.word_scores import word_log_probs
         from phrasescore.search.translator import Translator
 
-        # Wider than what is shown, for the best targets need not begin with the likeliest words.
+        # Use a larger beam than is shown, because the best targets need not begin with the most probable words.
         config = SearchConfig(beam=2 * number, n_best=number, length_penalty="none")
         [found] = Translator(self._scorer, config).translate([self._phrase])
         outputs = [one.text for one in found]
@@ -203,11 +203,10 @@ class _Page:
             self._target("", output, words)
 
     def _pairs(self, outputs: Sequence[bytes]) -> Occurrences:
-        """Return the phrase with some outputs of the network."""
         return Occurrences(*orient(([self._phrase] * len(outputs), list(outputs)), self._scorer.direction))
 
     def _target(self, before: str, output: bytes, words: NDArray[np.float64]) -> None:
-        """Print a target with ln p of its words and of the end symbol, and what stands before."""
+        """Print `before`, a target, and ln p of its words and of the end symbol."""
         line = Text(f"{before}  {words.sum():6.2f} ")
         symbols = [*split_words(output), b"<eos>"]
         for symbol, value in zip(symbols, words.tolist(), strict=True):
@@ -215,7 +214,7 @@ class _Page:
         self._console.print(line)
 
     def samples(self, number: int, shown: int) -> None:
-        """Print the most frequent of the targets drawn from the network."""
+        """Print the most frequent sampled targets."""
         from phrasescore.analysis.sampling import LONGEST, sample_targets
 
         found = sample_targets(self._scorer, self._phrase, number, _SEED)
@@ -227,7 +226,7 @@ class _Page:
             self._console.print(Text(f"  {sample.times:5}  {sample.log_prob:6.2f}  {_shown(sample.target)}"))
 
     def gates(self, gates: Gates) -> None:
-        """Print both gates as pictures."""
+        """Plot both gates."""
         from phrasescore.analysis.gates_plot import as_text
 
         symbols = [_shown(symbol) for symbol in gates.symbols]

@@ -1,4 +1,4 @@
-"""`phrasescore join`: the table of which an array of jobs has annotated the parts."""
+"""`phrasescore join`: join the shards of a table annotated by a job array."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Join; return the exit code."""
+    """Run the command; return the exit code."""
     parts = without_descriptions(args.parts)
     lines = join_parts(parts, args.output)
     Reporter(quiet=args.quiet).say(f"joined {counted(len(parts), 'part')}: {counted(lines, 'line')}")

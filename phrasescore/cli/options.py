@@ -1,4 +1,4 @@
-"""Options that several commands share, what they stand for, and options made from configuration dataclasses."""
+"""Options shared by several commands, and options generated from configuration dataclasses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def make_command_parser(program: str, description: str, commands: Sequence[ModuleType]) -> CommandParser:
-    """Return the parser of a program with commands; each is a module with `add_parser`."""
+    """Return the parser of a program; each command is a module with `add_parser`."""
     parser = CommandParser(prog=program, description=description)
     parser.add_argument("--version", action="version", version=f"{program} {__version__}")
     shtab.add_argument_to(
@@ -48,18 +48,18 @@ def make_command_parser(program: str, description: str, commands: Sequence[Modul
 
 
 def _let_complete(parser: argparse.ArgumentParser) -> None:
-    """Let a shell complete the names of files and folders; what has choices it completes by itself."""
+    """Mark arguments that shells complete with file or folder names; choices are completed without it."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
                 _let_complete(command)
         elif action.type in (Path, path_or_standard_stream):
-            # How `shtab` is told.
+            # `shtab` reads this attribute.
             action.complete = shtab.DIRECTORY if action.metavar == "FOLDER" else shtab.FILE  # type: ignore[attr-defined]
 
 
 def whole_number(text: str, least: int) -> int:
-    """Parse a whole number of at least so much, and no more than options take."""
+    """Parse an integer between `least` and the maximum of all options."""
     number = int(text)
     if not least <= number <= LARGEST:
         raise argparse.ArgumentTypeError(f"{text} is not a number from {least} to {LARGEST}")
@@ -67,7 +67,7 @@ def whole_number(text: str, least: int) -> int:
 
 
 def positive(text: str) -> int:
-    """Parse a number of at least 1."""
+    """Parse an integer of at least 1."""
     return whole_number(text, 1)
 
 
@@ -91,7 +91,7 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_sharing_options(parser: argparse._ActionsContainer) -> None:
-    """Add --processes and --scheduler, of which one is given."""
+    """Add --processes and --scheduler, which are mutually exclusive."""
     either = parser.add_mutually_exclusive_group()
     add_processes_option(either)
     either.add_argument(
@@ -118,15 +118,13 @@ def add_section_options(
     section: type[Section],
     presets: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
 ) -> argparse._ArgumentGroup:
-    """Add the flags of a configuration section; those not given are None.
-
-    Returns the group that they are in, to which others may be added.
+    """Add the flags of a configuration section, with None as default, and return their group.
 
     Args:
-        parser: to add them to.
-        title: of the section.
-        section: its fields.
-        presets: by name, what each gives to the fields of sections; the help shows it as their defaults.
+        parser: the parser.
+        title: title of the group.
+        section: the configuration section.
+        presets: settings by preset name and section, which the help shows as defaults.
     """
     group = parser.add_argument_group(title)
     kinds = option_types(section)
@@ -154,7 +152,7 @@ def add_settings_help(
     presets: Mapping[str, Mapping[str, Mapping[str, Any]]],
     hidden: Collection[str] = (),
 ) -> None:
-    """Let --help-all list the settings without a flag, except the hidden ones."""
+    """Let --help-all list the settings without a flag, except those in `hidden`."""
     for title, section in sections.items():
         kinds = option_types(section)
         for name, item in options_of(section).items():
@@ -175,7 +173,7 @@ def _help(item: Field[Any], title: str, presets: Mapping[str, Mapping[str, Mappi
 
 
 def _number(item: Field[Any], kind: type) -> Callable[[str], Any]:
-    """Return what parses the number of a field, and refuses one out of its range."""
+    """Return a parser for the numbers of a field, which checks their range."""
 
     def number(text: str) -> Any:
         if text == AUTO and item.metadata["auto"]:
@@ -189,7 +187,7 @@ def _number(item: Field[Any], kind: type) -> Callable[[str], Any]:
 
 
 def _default(default: Any, by_preset: Mapping[str, Any]) -> str:
-    """Return a default as help shows it, with the presets that have another."""
+    """Format a default for the help, with the presets that differ from it."""
     names: dict[str, list[str]] = {}
     for name, value in by_preset.items():
         names.setdefault(_shown(value), []).append(name)
@@ -206,17 +204,17 @@ def _shown(value: Any) -> str:
 
 
 def given_options(args: argparse.Namespace, section: type[Section]) -> dict[str, Any]:
-    """Return the options of a section that stand on the command line."""
+    """Return the options of a section that were given on the command line."""
     kinds = option_types(section)
     given = {name: getattr(args, name) for name in flags_of(section)}
     return {name: tuple(value) if is_list(kinds[name]) else value for name, value in given.items() if value is not None}
 
 
 def refuse_idle(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
-    """Refuse options that stand on the command line and would change nothing.
+    """Reject options that were given on the command line and have no effect.
 
     Raises:
-        UsageError: one is given.
+        UsageError: such an option was given.
     """
     for name in names:
         if getattr(args, name) is not None:
@@ -227,13 +225,13 @@ def path_or_standard_stream(text: str) -> str | Path:
     """Parse a path, or `-`."""
     path = Path(text)
     if text != STANDARD_STREAM and str(path) == STANDARD_STREAM:
-        # Who writes `./-` means a file of that name.
+        # `./-` is a file named `-`.
         return path.absolute()
     return text if text == STANDARD_STREAM else path
 
 
 def add_plugin_option(parser: argparse.ArgumentParser) -> None:
-    """Add --plugin, on which `run_with_plugins` acts."""
+    """Add --plugin; see `run_with_plugins`."""
     parser.add_argument(
         "--plugin",
         type=Path,
@@ -246,7 +244,7 @@ def add_plugin_option(parser: argparse.ArgumentParser) -> None:
 
 
 def run_with_plugins(args: argparse.Namespace) -> int:
-    """Import the plugins on the command line, then run the command that was chosen; return its exit code."""
+    """Import the plugins, then run the command; return its exit code."""
     if not getattr(args, "plugins", None):
         return int(args.run(args))
     load_plugins(args.plugins)
@@ -255,7 +253,7 @@ def run_with_plugins(args: argparse.Namespace) -> int:
 
 
 def add_model_option(parser: argparse.ArgumentParser, *, several: bool = True) -> None:
-    """Add --model, and --plugin for those that a model needs; `several` if it may be given several times."""
+    """Add --model and --plugin; `several` allows more than one --model."""
     of_several = "; several give the mean of their scores, and need the same vocabulary (`train` with several --seed)"
     add_plugin_option(parser)
     parser.add_argument(
@@ -271,10 +269,10 @@ def add_model_option(parser: argparse.ArgumentParser, *, several: bool = True) -
 
 
 def load_networks(args: argparse.Namespace) -> EncoderDecoderScorer:
-    """Return the encoder-decoders on the command line, for commands that need a network and not just its scores.
+    """Load the encoder-decoders on the command line, for commands that need more than scores.
 
     Raises:
-        UserError: see `load_scorer`; or a folder holds a model of another kind.
+        UserError: loading fails (see `load_scorer`), or a folder holds a model of another kind.
     """
     from phrasescore.device import settle_memory
     from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer

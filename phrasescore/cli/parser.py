@@ -43,10 +43,10 @@ class CommandParser(argparse.ArgumentParser):
         """Make a parser.
 
         Args:
-            args: those of `argparse.ArgumentParser`.
+            args: arguments of `argparse.ArgumentParser`.
             most_used: names of the arguments that --help lists; --help-all lists all.
-            examples: command lines at the end of the help.
-            settings: those of `argparse.ArgumentParser`.
+            examples: example command lines at the end of the help.
+            settings: keyword arguments of `argparse.ArgumentParser`.
         """
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": _ShortUsage, **settings})
         self.most_used, self.examples = most_used, examples
@@ -73,7 +73,7 @@ class CommandParser(argparse.ArgumentParser):
         """Reject unknown options before argparse reports missing ones."""
         for argument in arguments:
             if argument == "--" or (self._subparsers is not None and not argument.startswith("-")):
-                return  # The options end, or those of a subcommand begin.
+                return  # The following options belong to a subcommand.
             if not argument.startswith("-") or argument == STANDARD_STREAM or " " in argument:
                 continue
             name = argument.partition("=")[0] if argument.startswith("--") else argument[:2]
@@ -85,7 +85,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def _meant(self, name: str) -> str | None:
         """Return the option of this command that was probably meant by a name."""
-        # Without dashes, which would make short names similar.
+        # Compare without dashes, which would make short names similar.
         names = {option.removeprefix("--"): option for option in self._option_string_actions if option.startswith("--")}
         near = names.get(nearest(name.removeprefix("--"), names) or "")
         return next((one for one in _ELSEWHERE.get(name, ()) if one in names.values()), near)
@@ -103,7 +103,7 @@ class CommandParser(argparse.ArgumentParser):
         except argparse.ArgumentError as error:
             if not isinstance(error.__context__, ValueError):
                 raise
-            # Help texts have N for whole numbers.
+            # The metavar of integer options is N.
             wanted = "a whole number" if action.metavar == "N" else "a number"
             raise argparse.ArgumentError(action, f"`{arg_string}` is not {wanted}; give one") from None
 
@@ -113,18 +113,18 @@ class CommandParser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"`{value}` is not a valid choice; {suggestion(str(value), names)}")
 
     def error(self, message: str) -> NoReturn:
-        """Print one line of usage and the fault, and exit; raise a `UsageError` if a Python program calls."""
+        """Print the usage and the error, and exit; raise `UsageError` if called by a Python program."""
         usage = " ".join(self.format_usage().split())
         wrong = message.removeprefix("argument ")
         if is_called():
             raise UsageError(wrong)
-        # Early releases of Python 3.11 let the error of a full standard error through.
+        # Early releases of Python 3.11 do not catch the error if standard error is full.
         with suppress(OSError):
             self._print_message(f"{usage}\n{as_line(f'{self.prog}: {wrong}')}\n", sys.stderr)
         self.exit(2)
 
     def format_help(self) -> str:
-        """Return the help of the most used options if they are named, otherwise of all."""
+        """Return the help of the most used options if they are declared, otherwise of all options."""
         if not self.most_used:
             return self.format_full_help()
         by_name = {action.dest: action for action in self._actions}
@@ -156,7 +156,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def _may_repeat(action: argparse.Action) -> bool:
-    """Whether an option collects values, or is a switch that means the same when it is repeated."""
+    """Return whether an option collects values or is a switch."""
     is_either = isinstance(action, argparse.BooleanOptionalAction)
     return isinstance(action, argparse._AppendAction) or (action.nargs == 0 and not is_either)
 
@@ -171,7 +171,7 @@ class _ShortUsage(argparse.HelpFormatter):
         groups: Iterable[argparse._MutuallyExclusiveGroup],
         prefix: str | None = None,
     ) -> None:
-        """Add it."""
+        """Add the usage without optional arguments."""
         either = [group for group in groups if group.required]
         of_either = {id(action) for group in either for action in group._group_actions}
         needed = [one for one in actions if one.required or not one.option_strings or id(one) in of_either]
@@ -180,13 +180,13 @@ class _ShortUsage(argparse.HelpFormatter):
 
 
 class _HelpAll(argparse.Action):
-    """Prints all help."""
+    """Prints the help of all options."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, **settings)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Print it and exit."""
+        """Print the help and exit."""
         assert isinstance(parser, CommandParser)
         print(parser.format_full_help(), end="")
         parser.exit()

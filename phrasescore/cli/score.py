@@ -1,4 +1,4 @@
-"""`phrasescore score`: log-probabilities of phrase pairs, one a line."""
+"""`phrasescore score`: compute log-probabilities of phrase pairs, one per line."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score; return the exit code."""
+    """Run the command; return the exit code."""
     from phrasescore.device import settle_memory
     from phrasescore.scoring.occurrences import Occurrences
     from phrasescore.scoring.scorer import WordCounts, load_scorer
@@ -75,9 +75,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _chunks(path: str | Path, factors: Factors | None, say: Say) -> Iterator[list[tuple[bytes, bytes]]]:
-    """Yield the pairs of the input in chunks, with `factors` those of words that have several.
+    """Yield the pairs of the input in chunks, reduced to `factors` if given.
 
-    `say` is told of lines that are not UTF-8.
+    Lines that are not UTF-8 are reported to `say`.
     """
     number = 0
     for lines in chunks(text_lines(path, say), _PAIRS_AT_ONCE):

@@ -1,4 +1,4 @@
-"""`phrasescore train`: learn an encoder-decoder from a phrase table or from sentences."""
+"""`phrasescore train`: train an encoder-decoder on a phrase table or on sentences."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train; return the exit code."""
+    """Run the command; return the exit code."""
     with joined() as ranks, stop_on_signals(may_repeat=ranks.number > 1) as stop:
         settings = settings_of(args)
         reporter = Reporter(quiet=args.quiet or not ranks.is_first)
@@ -129,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _next_command(args: argparse.Namespace) -> str:
-    """Return what to type when the network is trained."""
+    """Return the command that uses the trained network."""
     folder = quote(str(args.output))
     if args.alignment is not None:
         return f"phrasescore-smt tune moses.ini --in-context {folder} --source DEV --reference REFERENCE -o tuned.ini"
@@ -140,10 +140,10 @@ def _next_command(args: argparse.Namespace) -> str:
 
 
 def _check_usage(args: argparse.Namespace) -> None:
-    """Check that there is a table or a text, and nothing that belongs to the other.
+    """Check that either a table or a text is given, with matching options.
 
     Raises:
-        UsageError: there is not.
+        UsageError: the options are incompatible.
     """
     if (args.table is None) == (args.source is None):
         raise UsageError("give either a phrase table or --source and --target")
@@ -159,10 +159,10 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 
 def _check_alignment(args: argparse.Namespace) -> None:
-    """Check that there are alignments where phrase pairs are to be learnt in context, and nowhere else.
+    """Check that alignments are given for training in context, and only then.
 
     Raises:
-        UsageError: they are missing, or nothing uses them.
+        UsageError: alignments are missing, or nothing uses them.
     """
     if args.alignment is None:
         if args.validation_alignment is not None:
@@ -178,12 +178,12 @@ def settings_of(args: argparse.Namespace) -> Settings:
     """Return the settings of a run: preset, TOML file, command line.
 
     Raises:
-        UserError: a key or a value is wrong, options do not go together, or one would change nothing.
+        UserError: a key or a value is invalid, options are incompatible, or an option would have no effect.
     """
     _check_usage(args)
     settings = Settings.of(_learns_from(args), args.preset, given_layers(args, SECTIONS))
     if args.validation_source is not None:
-        # In context the limit is of phrase pairs of the other text.
+        # In context, `held_out_limit` has an effect: it limits the phrase pairs of the validation text.
         names = ("held_out", "held_out_limit") if args.alignment is None else ("held_out",)
         check_nothing_is_held_out(settings.given, "--validation-source", names)
     texts = ("source", "target", "alignment")
@@ -214,7 +214,7 @@ def _prepare(
 
 
 def _followed(by_size: frozenset[str], trainer: Trainer[Any]) -> str:
-    """Return in words what follows how much there is to learn from, of what matters most."""
+    """Describe the most important `auto` settings, which depend on the size of the data."""
     network = trainer.task.network.config
     values = {} if network.in_context else {"dropout": network.dropout}
     values["max_updates"] = trainer.config.max_updates

@@ -1,4 +1,4 @@
-"""What the commands that train have in common: settings in layers, progress, the end of a run."""
+"""Common parts of the training commands: merging settings, progress, the end of a run."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     AnyTask = TypeVar("AnyTask", bound=Task)
 
 
-# What the losses are called, in the bar and in lines.
+# Names of the losses in messages.
 _TRAINING, _HELD_OUT, _VALIDATION = "training", "held-out", "validation"
 _RISEN = 0.05
 """The share of its fall by which a loss has risen again, if that is no accident."""
 
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of every training: model folder, settings, starting over, plugins."""
+    """Add the options of all training commands: model folder, settings, --restart, plugins."""
     add_plugin_option(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="model folder")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings in TOML")
@@ -47,10 +47,10 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
 
 
 def given_layers(args: argparse.Namespace, sections: Sections) -> list[Layer]:
-    """Return what the user set: the TOML file, then the command line.
+    """Return the settings of the user: the TOML file, then the command line.
 
     Raises:
-        UserError: a section, a key or a value is wrong, or a setting is given twice.
+        UserError: a section, a key or a value is invalid, or a setting is given twice.
     """
     values: dict[str, dict[str, Any]] = {name: given_options(args, kind) for name, kind in sections.items()}
     names = {name: flag(name) for given in values.values() for name in given}
@@ -66,7 +66,7 @@ def given_layers(args: argparse.Namespace, sections: Sections) -> list[Layer]:
 def run_trainer(
     trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest, *, restarted: bool, next_command: str
 ) -> int:
-    """Train to the end or to a signal, telling how it goes and what to do next; return the exit code."""
+    """Train to the end or to a signal, log progress and the next command; return the exit code."""
     from phrasescore.training.forecast import seconds_left
     from phrasescore.training.loop import Watcher
 
@@ -114,17 +114,16 @@ def run_trainer(
 
 
 def _measured(trainer: Trainer[AnyTask]) -> str:
-    """Return the name of the loss that decides which weights are kept."""
     if trainer.task.validation is not None:
         return _VALIDATION
     return _HELD_OUT if len(trainer.task.held_out) else _TRAINING
 
 
 def learns_by_heart(evaluations: Sequence[Evaluation]) -> bool:
-    """Whether the loss on validation data has risen again while that in training fell.
+    """Return whether training overfits: the validation loss has risen while the training loss fell.
 
-    By how much is a share of what it had fallen since the first evaluation, whatever its unit is. What is held out of
-    a table cannot tell: those pairs are pieces of the sentences that the others are pieces of.
+    The threshold is relative to the total fall of the validation loss since the first evaluation. Held-out pairs of a
+    table cannot show overfitting, because they come from the same sentences as the training pairs.
     """
     measured = [(one.validation.per_example, one.training_loss) for one in evaluations if one.validation is not None]
     if not measured:
@@ -136,7 +135,7 @@ def learns_by_heart(evaluations: Sequence[Evaluation]) -> bool:
 def _status_line(status: Status, unit: str, measured: str) -> str:
     lowest = "" if status.lowest is None else f", best {measured} loss {status.lowest:.3f}"
     speed = f"{status.examples_per_second:,.0f} {unit}s/s"
-    # Behind the title "training", and the most important first: a terminal may show no more.
+    # The most important value comes first, because the terminal may truncate the line.
     return f"loss {_shown(status.loss)}{lowest}, update {status.update:,}, {speed}"
 
 
@@ -153,6 +152,6 @@ def _evaluation_line(evaluation: Evaluation, unit: str) -> str:
         if loss is not None:
             parts.append(f"{name} loss {loss}")
     if evaluation.held_out is None and evaluation.validation is None:
-        # Without a word of it a small text's loss would seem to be one of text that is not learnt from.
+        # Without this note, users could take the training loss of a small text for a held-out loss.
         parts.append("nothing held out")
     return ", ".join(parts) + (", the best so far" if evaluation.best else "")

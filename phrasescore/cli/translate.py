@@ -1,4 +1,4 @@
-"""`phrasescore translate`: translations of sentences or phrases by a trained network."""
+"""`phrasescore translate`: translate sentences or phrases with a trained network."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Translate; return the exit code."""
+    """Run the command; return the exit code."""
     given = given_options(args, SearchConfig)
     config = SearchConfig(**given)
     config.check_effect(given)
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     if (args.text, args.output) == (STANDARD_STREAM, STANDARD_STREAM) and sys.stdin.isatty():
         return _converse(args, translator, reporter.say)
     name = display_name(args.text)
-    # A bar among the translations on a terminal would only be in their way.
+    # A progress bar would interleave with translations on the terminal.
     reporter = Reporter(quiet=args.quiet or (args.output == STANDARD_STREAM and sys.stdout.isatty()))
     pictures: list[tuple[bytes, Translation]] = []
     done, started = 0, time.monotonic()
@@ -135,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
 def _translate(
     args: argparse.Namespace, translator: Translator, say: Say
 ) -> Iterator[tuple[list[bytes], list[list[Translation]]]]:
-    """Yield the input in chunks, with its translations; `say` is told of lines that are not UTF-8."""
+    """Yield the input in chunks with its translations; lines that are not UTF-8 are reported to `say`."""
     first = 0
     for lines in chunks(text_lines(args.text, say), _BATCHES_AT_ONCE * args.batch_size):
         sentences = _prepared(args, lines)
@@ -144,7 +144,7 @@ def _translate(
 
 
 def _converse(args: argparse.Namespace, translator: Translator, say: Say) -> int:
-    """Answer each line that is typed; `say` is told of those that are not UTF-8."""
+    """Translate each line that is typed; lines that are not UTF-8 are reported to `say`."""
     print("one sentence a line, Ctrl-D to end", file=sys.stderr)
     for number, line in enumerate(lines_of(sys.stdin.buffer, display_name(STANDARD_STREAM), say)):
         sentences = _prepared(args, [line])

@@ -1,4 +1,4 @@
-"""`phrasescore lm`: learn a neural language model from a text, and score texts with it."""
+"""`phrasescore lm`: train a neural language model and score texts with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from phrasescore.cli.lm import score, train
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command and those below it."""
+    """Add the command and its subcommands."""
     parser = subparsers.add_parser(
         "lm",
         help="train a neural language model, and score texts with it",

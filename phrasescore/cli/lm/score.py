@@ -1,4 +1,4 @@
-"""`phrasescore lm score`: ln p of the sentences of a text under a neural language model, or the text's perplexity."""
+"""`phrasescore lm score`: compute ln p of sentences, or the perplexity of a text, with a neural language model."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _weight(text: str) -> float | str:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score; return the exit code."""
+    """Run the command; return the exit code."""
     _check_usage(args)
     require_writable(
         None if args.summary else STANDARD_STREAM,
@@ -151,7 +151,7 @@ def _as_text(found: TextScores) -> str:
 
 
 def _make_report(args: argparse.Namespace, found: TextScores) -> dict[str, Any]:
-    """Return the perplexities and what they rest on; digests are those of files as they lie there."""
+    """Return the perplexities and their provenance; digests are those of the files as stored."""
     from phrasescore.provenance import described
     from phrasescore.versions import versions
 

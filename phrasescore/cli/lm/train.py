@@ -1,4 +1,4 @@
-"""`phrasescore lm train`: learn a neural language model from a text."""
+"""`phrasescore lm train`: train a neural language model on a text."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train; return the exit code."""
+    """Run the command; return the exit code."""
     with joined() as ranks, stop_on_signals(may_repeat=ranks.number > 1) as stop:
         settings = settings_of(args)
         reporter = Reporter(quiet=args.quiet or not ranks.is_first)
@@ -100,7 +100,7 @@ def settings_of(args: argparse.Namespace) -> LmSettings:
     """Return the settings of a run: preset, TOML file, command line.
 
     Raises:
-        UserError: a key or a value is wrong, or options do not go together.
+        UserError: a key or a value is invalid, or options are incompatible.
     """
     require_one_standard_input(args.text, args.validation)
     settings = LmSettings.of(args.preset, given_layers(args, SECTIONS))
