@@ -33,13 +33,13 @@ def build(
         source: sentences, one a line.
         target: their translations.
         output: the system folder.
-        say: gets messages.
-        progress: gets the progress.
-        options: those of `phrasescore-smt build`, such as `tokenised=True`, `alignment="train.align"`, `order=3`.
+        say: receives messages.
+        progress: receives the progress.
+        options: options of `phrasescore-smt build`, such as `tokenised=True`, `alignment="train.align"`, `order=3`.
 
     Raises:
-        TypeError: there is no such option.
-        UserError: a value is wrong, the text cannot be used, or a step fails.
+        TypeError: an option is unknown.
+        UserError: a value is invalid, the text cannot be used, or a step fails.
     """
     _call("build", {"source": source, "target": target, "output": output, **options}, say, progress)
     return Path(output) / "moses.ini"
@@ -52,12 +52,12 @@ def add_column(ini: File, table: File, output: File, *, say: Say = silently, **o
         ini: the moses.ini to start from.
         table: the annotated phrase table.
         output: the moses.ini to write.
-        say: gets messages.
-        options: those of `phrasescore-smt add-column`, such as `weight=0.0`.
+        say: receives messages.
+        options: options of `phrasescore-smt add-column`, such as `weight=0.0`.
 
     Raises:
-        TypeError: there is no such option.
-        UserError: a value is wrong, or the table is not the ini's table with new columns.
+        TypeError: an option is unknown.
+        UserError: a value is invalid, or the table is not the ini's table with new columns.
     """
     _call("add-column", {"ini": ini, "table": table, "output": output, **options}, say)
 
@@ -69,12 +69,12 @@ def add_language_model(ini: File, model: File, output: File, *, say: Say = silen
         ini: the moses.ini to start from.
         model: the model folder of the language model.
         output: the moses.ini to write.
-        say: gets messages.
-        options: those of `phrasescore-smt add-lm`, such as `backoff="lm.arpa"`.
+        say: receives messages.
+        options: options of `phrasescore-smt add-lm`, such as `backoff="lm.arpa"`.
 
     Raises:
-        TypeError: there is no such option.
-        UserError: a value is wrong, or the embedded decoder does not support the system.
+        TypeError: an option is unknown.
+        UserError: a value is invalid, or the embedded decoder does not support the system.
     """
     _call("add-lm", {"ini": ini, "model": model, "output": output, **options}, say)
 
@@ -87,13 +87,13 @@ def train_expected_bleu(
     Args:
         ini: a tuned moses.ini.
         folder: the model folder to write.
-        say: gets messages.
-        progress: gets the progress.
-        options: those of `phrasescore-smt expected-bleu`, such as `sentences=10_000`, `seed=2`.
+        say: receives messages.
+        progress: receives the progress.
+        options: options of `phrasescore-smt expected-bleu`, such as `sentences=10_000`, `seed=2`.
 
     Raises:
-        TypeError: there is no such option.
-        UserError: a value is wrong, or the training text or the system cannot be used.
+        TypeError: an option is unknown.
+        UserError: a value is invalid, or the training text or the system cannot be used.
     """
     _call("expected-bleu", {"ini": ini, "output": folder, **options}, say, progress)
     return load_scorer(folder)
@@ -116,16 +116,16 @@ def tune(
         output: the moses.ini to write.
         source: the dev set.
         reference: its translations, one file or more.
-        say: gets messages.
-        progress: gets the progress.
-        options: those of `phrasescore-smt tune`, such as `seeds=[1, 2, 3]`, `prepared=True`, `in_context="ctx"`.
+        say: receives messages.
+        progress: receives the progress.
+        options: options of `phrasescore-smt tune`, such as `seeds=[1, 2, 3]`, `prepared=True`, `in_context="ctx"`.
 
     Returns:
         the contents of the report of `phrasescore-smt tune --report`, such as `dev_bleu`.
 
     Raises:
-        TypeError: there is no such option.
-        UserError: a value is wrong, or a file, a model or the system cannot be used.
+        TypeError: an option is unknown.
+        UserError: a value is invalid, or a file, a model or the system cannot be used.
     """
     given = {"ini": ini, "output": output, "source": source, "reference": reference}
     return _reported("tune", {**given, **options}, say, progress)
@@ -145,14 +145,14 @@ def decode(
     Args:
         ini: the moses.ini.
         source: the text, a sentence a line.
-        output: where to write the translations, too.
-        say: gets messages.
-        progress: gets the progress.
-        options: those of `phrasescore-smt decode`, such as `prepared=True`, `nbest=("lists", 100)`.
+        output: optional file for the translations.
+        say: receives messages.
+        progress: receives the progress.
+        options: options of `phrasescore-smt decode`, such as `prepared=True`, `nbest=("lists", 100)`.
 
     Raises:
-        TypeError: there is no such option.
-        UserError: a value is wrong, or the text or the system cannot be used.
+        TypeError: an option is unknown.
+        UserError: a value is invalid, or the text or the system cannot be used.
     """
     with TemporaryDirectory(prefix="phrasescore.") as folder:
         translations = Path(folder) / "translations" if output is None else Path(output)
@@ -169,13 +169,13 @@ def text_table(
         ini: the moses.ini of the system.
         source: the text.
         output: the folder for tables, indexed text and moses.ini.
-        say: gets messages.
-        progress: gets the progress.
-        options: those of `phrasescore-smt text-table`, such as `in_context="ctx"`, `weights="tuned.ini"`.
+        say: receives messages.
+        progress: receives the progress.
+        options: options of `phrasescore-smt text-table`, such as `in_context="ctx"`, `weights="tuned.ini"`.
 
     Raises:
-        TypeError: there is no such option.
-        UserError: a value is wrong, or the text, a model or the system cannot be used.
+        TypeError: an option is unknown.
+        UserError: a value is invalid, or the text, a model or the system cannot be used.
     """
     _call("text-table", {"ini": ini, "source": source, "output": output, **options}, say, progress)
     return Path(output) / "moses.ini"
@@ -190,16 +190,16 @@ def estimate_gain(
         ini: a tuned moses.ini.
         source: the dev set.
         reference: its translations, one file or more.
-        say: gets messages.
-        progress: gets the progress.
-        options: those of `phrasescore-smt estimate-gain`, such as `in_context="ctx"`, `nbest=200`.
+        say: receives messages.
+        progress: receives the progress.
+        options: options of `phrasescore-smt estimate-gain`, such as `in_context="ctx"`, `nbest=200`.
 
     Returns:
         expected BLEU `without` and `with_all` features, `gain` and `standard_error`.
 
     Raises:
-        TypeError: there is no such option.
-        UserError: a value is wrong, or a file, a model or the system cannot be used.
+        TypeError: an option is unknown.
+        UserError: a value is invalid, or a file, a model or the system cannot be used.
     """
     return _reported("estimate-gain", {"ini": ini, "source": source, "reference": reference, **options}, say, progress)
 
@@ -214,15 +214,15 @@ def tune_rescoring(
         output: the weights to write, as JSON.
         source: the dev set.
         reference: its translations, one file or more.
-        say: gets messages.
-        options: those of `phrasescore-smt rescore`, such as `scorers=["RNN=rnn"]`, `ini="moses.ini"`.
+        say: receives messages.
+        options: options of `phrasescore-smt rescore`, such as `scorers=["RNN=rnn"]`, `ini="moses.ini"`.
 
     Returns:
         the contents of `output`, such as `weights` and `dev_bleu`.
 
     Raises:
-        TypeError: there is no such option.
-        UserError: a value is wrong, or a list, a text or a model cannot be used.
+        TypeError: an option is unknown.
+        UserError: a value is invalid, or a list, a text or a model cannot be used.
     """
     given = {"nbest": nbest, "source": source, "reference": reference, "output": output}
     _call("rescore", {**given, **options}, say)
@@ -244,13 +244,13 @@ def rescore(
         nbest: the n-best list.
         weights: written by `tune_rescoring`.
         source: the sentences that were decoded.
-        output: where to write the translations, too.
-        say: gets messages.
-        options: those of `phrasescore-smt rescore`, such as `prepared=True`, `nbest_output="rescored"`.
+        output: optional file for the translations.
+        say: receives messages.
+        options: options of `phrasescore-smt rescore`, such as `prepared=True`, `nbest_output="rescored"`.
 
     Raises:
-        TypeError: there is no such option.
-        UserError: a value is wrong, or a list, a text or a model cannot be used.
+        TypeError: an option is unknown.
+        UserError: a value is invalid, or a list, a text or a model cannot be used.
     """
     with TemporaryDirectory(prefix="phrasescore.") as folder:
         translations = Path(folder) / "translations" if output is None else Path(output)
@@ -268,7 +268,7 @@ def evaluate(
         translations: a file for each system.
         reference: one file or more.
         baseline: translations of the system to compare with.
-        say: gets messages.
+        say: receives messages.
         options: `tokenise` ("13a", "intl", "none" or "char"), `lowercase`, `trials`, `seed`.
 
     Raises:

@@ -72,7 +72,7 @@ class Candidates:
         return slice(int(start), int(end))
 
     def extended(self, newer: Candidates) -> Candidates:
-        """Append the new candidates of `newer` to those of each sentence.
+        """Return these candidates, with the new candidates of `newer` appended for each sentence.
 
         Raises:
             UserError: the two have different features.

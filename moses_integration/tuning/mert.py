@@ -66,8 +66,8 @@ class Optimum:
     weights_F: Floats
     """The weights; the sum of their magnitudes is 1."""
     bleu: float
-    """BLEU, from 0 to 1, of the 1-best candidates under these weights. If it is 0,
-    because no 4-gram matched at any point of the search, the weights maximise smoothed BLEU instead.
+    """BLEU, from 0 to 1, of the 1-best candidates under these weights. If it is 0, because no 4-gram
+    matched at any point of the search, the weights maximise smoothed BLEU instead.
     """
 
 

@@ -39,8 +39,8 @@ References = Sequence[tuple[bytes, ...]]
 UNMOVED = 1e-5
 """Tuning ends when no weight changes by more than this (mert-moses.pl)."""
 FEW = 1e-3
-"""Tuning ends when at most this fraction of the candidates is new. On Multi30k, tuning until the weights converge took
-three of eight decodings longer and gained at most 0.02 dev BLEU."""
+"""Tuning ends when at most this fraction of the candidates is new. Tuning until the
+weights converge took three more decodings (of eight) on Multi30k, and gained at most 0.02 dev BLEU."""
 
 PATIENCE = 3
 """Tuning ends after this number of decodings without a new best dev BLEU; see `STRAY` for exceptions."""
