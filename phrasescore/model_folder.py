@@ -50,7 +50,7 @@ KIND = "encoder-decoder"
 TRAINING_STATE = "training-state"
 REPLACEMENT = ".replacement"
 _SCORING = ("kind", "model", "direction", "source_vocabulary", "target_vocabulary", "vocabulary", "factors")
-"""What of a description determines the scores. Plugins, which users may put right, have digests of their own."""
+"""The parts of a description that determine the scores. Plugins have their own digests, because users may fix them."""
 _COPY = "copy the model folder again"
 _ADVICE = f"{_COPY} or train again"
 
@@ -61,26 +61,26 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """What has learnt weights."""
+    """A model with learned weights."""
 
     folder: Path = Path()
-    """Where it was read from."""
+    """The folder it was loaded from."""
     weights_digest: str = ""
     """SHA-256 of the weights file: the provenance of every score."""
     is_checked: bool = False
-    """Whether the weights carry digests, which were right."""
+    """Whether the weights have digests, which were verified."""
 
     @property
     def stored(self) -> Stored:
-        """The folder as `load_again` reads it."""
+        """The folder, as input of `load_again`."""
         return Stored.at(self.folder, self.weights_digest)
 
 
 def load_again(stored: Stored, load: Callable[[Path], TrainedT]) -> TrainedT:
-    """Load a folder where a task is done; messages call it what they do here.
+    """Load a folder in a worker; messages use the name of the folder that the user gave.
 
     Raises:
-        UserError: it is not to be seen from there, or is another one now.
+        UserError: the folder is not accessible to the worker, or has changed.
     """
     found = load(stored.place)
     stored.require(found.weights_digest)
@@ -89,16 +89,16 @@ def load_again(stored: Stored, load: Callable[[Path], TrainedT]) -> TrainedT:
 
 @dataclass(frozen=True)
 class TrainedModel(Trained):
-    """A network with the vocabularies it was trained with."""
+    """A network with its vocabularies."""
 
     network: EncoderDecoder
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
     direction: Direction
     unit: Literal["phrase", "sentence"] = "phrase"
-    """What it was trained on."""
+    """The unit of the training data."""
     factors: Factors | None = None
-    """Which factors of a table's words make its words; None if it was trained on text, which has none."""
+    """The factors of a table's words that form the words of the network; None if it was trained on plain text."""
 
     @property
     def vocabulary_digests(self) -> tuple[str, str]:
@@ -115,9 +115,9 @@ def save_description(
     sections: dict[str, Any],
     factors: Factors | None = None,
 ) -> None:
-    """Write everything but the weights; the folder must exist.
+    """Write everything but the weights to an existing folder.
 
-    `sections` say what the network was trained on and how, `factors` what its words are made of if that was a table.
+    `sections` describe the training and its data; `factors` are those of a table that form the words of the network.
     """
     source.save(folder / SOURCE_VOCABULARY)
     target.save(folder / TARGET_VOCABULARY)
@@ -133,12 +133,12 @@ def save_description(
 
 
 def describe_vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
-    """Return what a description says of a vocabulary."""
+    """Return the description of a vocabulary."""
     return {"words": len(vocabulary), "sha256": vocabulary.digest()}
 
 
 def write_description(folder: Path, kind: str, facts: dict[str, Any]) -> None:
-    """Write config.json for a network of some kind."""
+    """Write config.json for a network of a given kind."""
     plugins = [{"path": path, "sha256": digest} for path, digest in loaded_plugins().items()]
     if plugins:
         facts = {**facts, "plugins": plugins}
@@ -146,33 +146,33 @@ def write_description(folder: Path, kind: str, facts: dict[str, Any]) -> None:
 
 
 def save_weights(folder: Path, network: nn.Module) -> None:
-    """Write the weights of the network that the folder describes, whole or not at all."""
+    """Write the weights of a network to its folder, atomically."""
     save_tensors(folder, network.state_dict())
 
 
 def save_tensors(folder: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write the weights of what the folder describes, whole or not at all."""
+    """Write tensors as the weights of a model folder, atomically."""
     write_tensors(folder / WEIGHTS, tensors, {"description": _digest_of(read_json(folder / CONFIG, _COPY))})
 
 
 def _digest_of(description: dict[str, Any]) -> str:
-    """Return the SHA-256 of what a description says of the network and its words."""
+    """Return the SHA-256 of the parts of a description that determine the scores."""
     scoring = {key: description[key] for key in _SCORING if key in description}
     return hashlib.sha256(json.dumps(scoring, sort_keys=True).encode()).hexdigest()
 
 
 def network_file(folder: Path, name: str) -> Path:
-    """Return where a file of the folder's network lies: in its place, unless a kill has left it on the way there."""
+    """Return the path of a network file; after a killed replacement it may still be in the folder `.replacement`."""
     moving = folder / REPLACEMENT / name
     return moving if os.access(moving, os.F_OK) else folder / name
 
 
 def load_model(folder: Path) -> TrainedModel:
-    """Read a model folder onto the CPU.
+    """Load a model folder onto the CPU.
 
     Raises:
-        UserError: a file is missing, damaged, of another format or kind, or does not belong to the others; or a plugin
-            is missing, or not as it was.
+        UserError: a file is missing, damaged, of another format or kind, or does not match the others; or a plugin is
+            missing or has changed.
     """
     description = read_description(folder, KIND, {"model", "direction", "source_vocabulary", "target_vocabulary"})
     with open_weights(folder, description) as weights:
@@ -203,20 +203,20 @@ def load_model(folder: Path) -> TrainedModel:
 
 
 def model_kind(folder: Path) -> str:
-    """Return what kind of network a folder holds.
+    """Return the kind of network in a folder.
 
     Raises:
-        UserError: it is no model folder, or damaged.
+        UserError: it is not a model folder, or damaged.
     """
     path = network_file(folder, CONFIG)
     if not path.exists():
         raise UserError(f"{folder}: is not a model folder (no {CONFIG}); give the folder that `train -o` wrote")
-    # The first folders had one kind and did not name it.
+    # The first model folders had a single kind, which they did not name.
     return str(read_json(path, _COPY).get("kind", KIND))
 
 
 def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
-    """Return config.json of a folder with a network of some kind; it has these keys.
+    """Read config.json of a network of a given kind, and check that it has the given keys.
 
     Raises:
         UserError: it is missing, damaged, of another format or of another kind.
@@ -225,7 +225,7 @@ def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
         raise UserError(f"{folder}: holds a network of the kind {found}; give the folder of one of the kind {kind}")
     path = network_file(folder, CONFIG)
     description = read_json(path, _COPY)
-    # Another format may say other things.
+    # The keys may differ in another format.
     if description.get("format", FORMAT) != FORMAT:
         raise UserError(
             f"{path}: has format {description['format']!r}, this version reads {FORMAT}; "
@@ -237,7 +237,7 @@ def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
 
 
 def _describes(description: dict[str, Any], keys: set[str]) -> bool:
-    """Whether a description has these keys and says of vocabularies, plugins and the direction what is read of them."""
+    """Return whether a description has the given keys, and valid vocabularies, plugins and direction."""
     vocabularies = [description.get(key) for key in keys if key.endswith("vocabulary")]
     plugins, training = description.get("plugins", []), description.get("training", {})
     return (
@@ -266,9 +266,9 @@ def _has_texts(value: object, keys: set[str]) -> bool:
 
 
 def training_table(folder: Path) -> str | None:
-    """Return the name of the phrase table that a network was trained on; None if it has learnt from others.
+    """Return the name of the phrase table that a network was trained on; None if it was trained on other data.
 
-    It is for people to read: a file that a folder names may be any file.
+    Only show this name to people: never open a file that a model folder names.
 
     Raises:
         UserError: see `read_description`.
@@ -279,26 +279,26 @@ def training_table(folder: Path) -> str | None:
 
 @dataclass(frozen=True)
 class StoredWeights:
-    """The weights of a folder, which are still to be read."""
+    """The weights of a folder, which are read on demand."""
 
     _folder: Path
     _file: TensorFile | None
-    """None where there are none."""
+    """None if there are no weights."""
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of their file."""
+        """SHA-256 of the weights file."""
         return self._there.sha256
 
     @property
     def are_checked(self) -> bool:
-        """Whether they carry digests, which were right."""
+        """Whether the weights have digests, which were verified."""
         return self._there.has_digest
 
     @property
     def _there(self) -> TensorFile:
         if self._file is None:
-            # Training makes an empty one before its first update.
+            # Training creates an empty file before the first update.
             if (self._folder / METRICS).exists() and (self._folder / METRICS).stat().st_size:
                 raise UserError(f"{self._folder}: has lost its {WEIGHTS}; {_ADVICE}")
             raise UserError(f"{self._folder}: has no {WEIGHTS} yet; let `train` reach its first evaluation")
@@ -308,12 +308,12 @@ class StoredWeights:
         """Return a network with these weights, ready to score.
 
         Args:
-            build: makes it with any weights.
+            build: creates the network with arbitrary weights.
 
         Raises:
-            NotRegisteredError: a part of the network does not exist, or is a plugin's.
-            UserError: the network cannot be built or is too large, or there are no weights, or those of another
-                network, or some that are not finite.
+            NotRegisteredError: a component of the network does not exist, or belongs to a plugin.
+            UserError: the network cannot be built or is too large, or the weights are missing, do not match it, or are
+                not finite.
         """
         try:
             promised = check_size(build)
@@ -327,10 +327,10 @@ class StoredWeights:
         return network.eval()
 
     def read(self, promised: Shapes) -> dict[str, Tensor]:
-        """Return the weights, which are to have these names and shapes.
+        """Return the weights, checked against the expected names and shapes.
 
         Raises:
-            UserError: there are none, or others, or some that are not finite.
+            UserError: the weights are missing, do not match, or are not finite.
         """
         if self._there.shapes != promised:
             raise self.misfit()
@@ -342,22 +342,21 @@ class StoredWeights:
         return weights
 
     def misfit(self) -> UserError:
-        """Return the error that they are not what config.json describes."""
+        """Return the error that the weights do not match config.json."""
         path = network_file(self._folder, WEIGHTS)
         return UserError(f"{path}: does not hold the weights that {CONFIG} describes; {_ADVICE}")
 
 
 @contextmanager
 def open_weights(folder: Path, description: dict[str, Any]) -> Iterator[StoredWeights]:
-    """Open the weights of a folder, if it has any, and check their digests; note it where there are none.
+    """Open the weights of a folder, if it has any, and verify their digests; warn if they have no digest.
 
     Args:
         folder: the model folder.
-        description: what its config.json says.
+        description: the content of its config.json.
 
     Raises:
-        UserError: the weights are damaged, which may turn out only when they are read, or are those of a network that
-            was described in another way.
+        UserError: the weights are damaged, which may be detected only when they are read, or do not match config.json.
     """
     path = network_file(folder, WEIGHTS)
     if not path.exists():
@@ -380,10 +379,10 @@ def open_weights(folder: Path, description: dict[str, Any]) -> Iterator[StoredWe
 
 
 def load_vocabulary(path: Path, described: dict[str, Any]) -> Vocabulary:
-    """Read a vocabulary and compare it with what the description says of it.
+    """Read a vocabulary and compare it with its description.
 
     Raises:
-        UserError: it is missing, damaged or another one.
+        UserError: it is missing, damaged or another vocabulary.
     """
     vocabulary = Vocabulary.load(path)
     if vocabulary.digest() != described["sha256"]:

@@ -1,7 +1,7 @@
-"""Numbers as Moses reads them: its table loader and its moses.ini know no others.
+"""Parse numbers with the grammar of Moses' table loader and moses.ini.
 
 The grammar is that of moses/TranslationModel/RuleTable/LoaderStandard.cpp, which calls double-conversion without flags.
-Python's own would take `1_0`, `Infinity`, blanks at the ends and other scripts' digits, too.
+Python's parser would also accept `1_0`, `Infinity`, surrounding whitespace and digits of other scripts.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _SINGLE = struct.Struct("f")
 
 
 def moses_number(token: bytes) -> float:
-    """Return what Moses makes of a token of a table: the nearest number of 32 bits, infinite beyond them.
+    """Parse a number of a table as Moses does: to the nearest 32-bit float, infinite on overflow.
 
     Raises:
-        ValueError: Moses stops at it, as at `nan`; the message says so.
+        ValueError: Moses rejects it, as `nan`.
     """
     if not _NUMBER.fullmatch(token):
         raise ValueError(f"`{quote(token)}` is no number")
@@ -31,7 +31,7 @@ def parse_number(text: str | bytes) -> float:
     """Parse a finite number.
 
     Raises:
-        ValueError: it is none; the message says so.
+        ValueError: it is not a number, or not finite.
     """
     token = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     number = float(token) if _NUMBER.fullmatch(token) else math.nan
@@ -41,7 +41,7 @@ def parse_number(text: str | bytes) -> float:
 
 
 def single(number: float) -> float:
-    """Return the nearest number of 32 bits, infinite beyond them."""
+    """Return the nearest 32-bit float, infinite on overflow."""
     try:
         rounded: float = _SINGLE.unpack(_SINGLE.pack(number))[0]
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Perplexity, of language models and of networks for sentences."""
+"""Perplexity of language models and of networks for sentences."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 
 
 def perplexity(per_word: float) -> float:
-    """Return exp of a loss, the mean -ln p of words in nats; infinity where a double cannot hold it.
+    """Return exp of a loss, the mean -ln p of words in nats; infinity on overflow.
 
-    It is as KenLM's `query` counts, if the ends of sentences are among the words.
+    If ends of sentences count as words, the result is comparable with that of KenLM's `query`.
     """
     try:
         return math.exp(per_word)

@@ -1,7 +1,7 @@
-"""Files of the user's that add units, attentions, optimisers and scorers to the registries.
+"""User files that register units, attentions, optimisers and scorers.
 
-A plugin is Python that is run because the user names it on the command line. Nothing in a model folder is ever run: a
-folder only says which plugins it was trained with.
+A plugin is Python code that runs only because the user names it on the command line. Code in a model folder never runs:
+the folder only lists the plugins of its training.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _loaded: dict[Path, str] = {}
 
 
 def load_plugins(paths: Iterable[str | Path]) -> None:
-    """Import some plugins, each once, as `--plugin` does; worker processes import them, too.
+    """Import plugins, each once, as `--plugin` does; worker processes import them, too.
 
     Raises:
         UserError: a file cannot be read or fails, or registers a name that is taken.
@@ -35,22 +35,22 @@ def load_plugins(paths: Iterable[str | Path]) -> None:
 
 
 def loaded_plugins() -> dict[str, str]:
-    """Return the SHA-256 of each plugin of this process by its path, in the order of their loading."""
+    """Return the SHA-256 of each loaded plugin by its path, in loading order."""
     return {str(path): digest for path, digest in _loaded.items()}
 
 
 def check_plugins(folder: Path, described: Collection[Mapping[str, str]]) -> None:
-    """Check that no loaded plugin stands in the place of one that a network was trained with.
+    """Check that no loaded plugin is a modified version of a plugin that a network was trained with.
 
-    One that is not loaded may be an optimiser's, which is needed for training only, and one that the network was not
-    trained with may be another network's; both at once may be a file that has changed, whatever it is called now.
+    A missing plugin may define an optimiser, which only training needs, and an additional plugin may belong to another
+    network. But if plugins are both missing and additional, a file may have changed, even its name.
 
     Args:
         folder: the model folder.
-        described: `path` and `sha256` of each plugin it was trained with.
+        described: `path` and `sha256` of each plugin of the training.
 
     Raises:
-        UserError: one may.
+        UserError: a plugin may have changed.
     """
     loaded, digests = loaded_plugins(), [plugin["sha256"] for plugin in described]
     others = [path for path, digest in loaded.items() if digest not in digests]
@@ -66,11 +66,11 @@ def check_plugins(folder: Path, described: Collection[Mapping[str, str]]) -> Non
 
 @contextmanager
 def plugins_blamed() -> Iterator[None]:
-    """Turn an error that a plugin's code, or what it has registered, makes while the network runs into one sentence.
+    """Convert an error of a plugin's code, or of a component that it registered, to a message.
 
     Raises:
-        UserError: a plugin failed, or what could not be used is most likely a plugin's; an error of the system that
-            does not come from a plugin is let through, as is a want of memory.
+        UserError: a plugin failed, or most likely returned an invalid value. Out-of-memory errors, and system errors
+            that do not come from a plugin, are re-raised unchanged.
     """
     try:
         yield
@@ -85,7 +85,7 @@ def plugins_blamed() -> Iterator[None]:
                 raise UserError(f"{frame.filename}: line {frame.lineno}: fails with {what}; mend it") from error
         if isinstance(error, OSError) or not _loaded:
             raise
-        # Our own code has called it in the way of docs/plugins.md, or works on what it returned.
+        # The library called the plugin as docs/plugins.md specifies, or used its result.
         used = f"{frames[-1].filename}, line {frames[-1].lineno}"
         raise UserError(
             f"{', '.join(map(str, _loaded))}: cannot be used by {used} ({what}); mend it, docs/plugins.md says what is "

@@ -1,9 +1,9 @@
-"""Spawned processes of this machine that run tasks; the task of a process that is killed runs again in another one.
+"""Spawned processes of this machine that run tasks; the task of a killed process is retried in another process.
 
-They are our own because no library survives a process that the system kills for want of memory: one that is killed in
-the middle of a result hangs `concurrent.futures.ProcessPoolExecutor` for ever, since all its processes send results
-through one pipe, and any other kill fails all its tasks. Here each process has a pipe to itself, which ends with it.
-Pickle is the plain one: that of `multiprocessing` sends tensors of PyTorch by file descriptors.
+Library pools do not survive a process that the system kills for lack of memory. A process killed while it sends a
+result hangs `concurrent.futures.ProcessPoolExecutor` forever, because its processes share one pipe; any other kill
+fails all its tasks. Here each process has its own pipe, which closes with the process. Messages use the plain pickle,
+because the pickle of `multiprocessing` sends PyTorch tensors by file descriptors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from phrasescore.errors import UserError, WorkersLostError
 
 _ENDINGS = {signal.SIGTERM, signal.SIGHUP}
 _NAME = re.compile(r"SpawnProcess-(?:\d+:)*(\d+)")
-"""How multiprocessing names the processes that it spawns."""
+"""Names of processes spawned by multiprocessing."""
 _UNGUARDED = (
     "sharing work: no process could begin, for each imports the script that started it; let that be a file, with what "
     'it does under `if __name__ == "__main__":`, or take one process'
@@ -35,20 +35,20 @@ _UNGUARDED = (
 
 
 class Processes:
-    """Processes that this thread gives one task at a time, and whose results it collects while it waits for one.
+    """Processes that receive one task at a time; the calling thread collects results while it waits for one.
 
-    They end with their parent and do not hear Ctrl-C: that is for the parent, which ends them. They are spawned, not
-    forked: a forked child may inherit a locked lock from a library's thread.
+    They end with their parent and ignore Ctrl-C, which the parent handles by ending them. They are spawned, not forked,
+    because a forked child may inherit a locked lock from a library's thread.
     """
 
     def __init__(self, killed: str, number: int, threads: int, tries: int) -> None:
-        """Start none yet; the arguments are those of `start_workers`."""
+        """Prepare the processes without starting them; see `start_workers` for the arguments."""
         self.number = number
         self._killed, self._threads, self._tries = killed, threads, tries
         self._queue = deque[_Answer]()
         self._processes = list[_Process]()
         self._have_begun = self._ended = False
-        # At exit multiprocessing waits for processes before generators that hold them are closed.
+        # At exit multiprocessing waits for processes before it closes the generators that hold them.
         self._at_exit = Finalize(None, self.end, exitpriority=0)
 
     def submit(self, task: Callable[[Any], Any], item: Any) -> _Answer:
@@ -69,7 +69,7 @@ class Processes:
         return answer
 
     def work(self, seconds: float | None) -> None:
-        """Give tasks to idle processes and collect results; wait so long for the next one, without end if None."""
+        """Assign tasks to idle processes and collect results; wait for at most `seconds`, forever if None."""
         idle = [process for process in self._processes if process.answer is None]
         while self._queue and (idle or len(self._processes) < self.number):
             process = idle.pop() if idle else self._start()
@@ -77,19 +77,19 @@ class Processes:
             if process.has_begun:
                 self._exchange(process, receives=False)
         busy = {process.pipe: process for process in self._processes if process.answer is not None}
-        # Where the last task was lost as it was sent, there is nothing to wait for.
+        # If sending the last task failed, there is nothing to wait for.
         for pipe in wait(list(busy), seconds) if busy else []:
             self._exchange(busy[pipe], receives=True)  # type: ignore[index]
 
     def _start(self) -> _Process:
         process = _Process()
-        # Before it runs: an interrupt may come now, and `end` is to find it.
+        # Append before starting, so that `end` finds the process after an interrupt.
         self._processes.append(process)
         process.start(self._threads)
         return process
 
     def _exchange(self, process: _Process, *, receives: bool) -> None:
-        """Receive a result, or that the process has begun, or send its task."""
+        """Receive a result or the start message, or send the task."""
         answer = process.answer
         assert answer is not None
         try:
@@ -103,11 +103,11 @@ class Processes:
             process.pipe.send_bytes(answer.message)
         except (EOFError, OSError, MemoryError) as error:
             self._processes.remove(process)
-            # It may be alive where it is this process that has no memory for the result.
+            # The process may be alive if this process has too little memory for the result.
             code = process.end(at_once=isinstance(error, MemoryError))
             answer.tries -= 1
             if not self._have_begun and code is not None and code >= 0:
-                # It ended by itself while it imported the script that started it: one that has no guard would start
+                # The process exited while it imported the calling script. A script without the guard would spawn
                 # processes there, which Python forbids.
                 answer.outcome = None, UserError(_UNGUARDED)
             elif answer.tries:
@@ -116,12 +116,12 @@ class Processes:
                 answer.outcome = None, WorkersLostError(self._killed)
 
     def forget(self, answer: _Answer) -> None:
-        """Do not begin a task whose result nobody wants."""
+        """Remove a queued task whose result is not needed."""
         with suppress(ValueError):
             self._queue.remove(answer)
 
     def end(self) -> None:
-        """End the processes, in the middle of their work, which may take minutes."""
+        """Kill the processes without waiting for tasks, which may take minutes."""
         self._ended = True
         for process in self._processes:
             if process.answer is not None:
@@ -135,17 +135,17 @@ class Processes:
 
 
 class _Answer:
-    """The result of a task, once it is there."""
+    """The future result of a task."""
 
     def __init__(self, processes: Processes, tries: int) -> None:
         self._processes = processes
         self.tries = tries
         self.message = b""
-        """The task and its item."""
+        """The pickled task and its item."""
         self.outcome: tuple[Any, BaseException | None] | None = None
 
     def settle(self, message: bytes) -> None:
-        """Take the outcome that a process has sent."""
+        """Store the outcome that a process has sent."""
         self.message = b""
         try:
             self.outcome = pickle.loads(message)
@@ -153,16 +153,16 @@ class _Answer:
             self.outcome = None, error
 
     def done(self) -> bool:
-        """Whether it is there."""
+        """Return whether the result is available."""
         if self.outcome is None:
             self._processes.work(0)
         return self.outcome is not None
 
     def result(self) -> Any:
-        """Wait for it.
+        """Wait for the result.
 
         Raises:
-            BaseException: what the task failed with, or that no process survives it.
+            BaseException: the task failed, or killed every process that ran it.
         """
         while self.outcome is None:
             self._processes.work(None)
@@ -172,12 +172,12 @@ class _Answer:
         return value
 
     def cancel(self) -> None:
-        """Say that nobody wants it."""
+        """Cancel the task if it has not started."""
         self._processes.forget(self)
 
 
 class _Process:
-    """A process, the pipe to it, and what it is at work on."""
+    """A process, its pipe, and its current task."""
 
     def __init__(self) -> None:
         self.pipe, self._theirs = get_context("spawn").Pipe()
@@ -186,19 +186,19 @@ class _Process:
         self.answer: _Answer | None = None
 
     def start(self, threads: int) -> None:
-        """Start it, to compute with so many threads. It inherits which signals are blocked."""
+        """Start the process with a number of threads; it inherits the blocked signals."""
         self._process = get_context("spawn").Process(target=_answer_all, args=(self._theirs, threads))
         with _blocked({signal.SIGINT, *_ENDINGS}):
             self._process.start()
         self._theirs.close()
 
     def kill(self) -> None:
-        """End it in the middle of its work."""
+        """Kill the process, even during a task."""
         if self._process is not None and self._process.pid is not None:
             self._process.kill()
 
     def end(self, *, at_once: bool = False) -> int | None:
-        """Let it end when it has nothing to do, or at once; return its exit code."""
+        """Let the process exit when idle, or kill it; return its exit code."""
         if at_once:
             self.kill()
         self.pipe.close()
@@ -210,8 +210,8 @@ class _Process:
 
 @contextmanager
 def _blocked(signals: set[signal.Signals]) -> Iterator[None]:
-    """Block some signals in this thread."""
-    # It unblocks signals when it starts.
+    """Block signals in this thread."""
+    # The resource tracker unblocks signals when it starts.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
@@ -220,22 +220,21 @@ def _blocked(signals: set[signal.Signals]) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-# In the processes
+# In the worker processes
 
 
 def process_number() -> int | None:
-    """Return the number of this process among those that share work on this machine, None for who shares it out.
+    """Return the index of this worker process on this machine, None in the main process.
 
-    Processes that are begun one after the other have numbers that follow one another; one that takes the place of a
-    lost one has a new number.
+    Processes that start one after the other have consecutive indices; a replacement has a new index.
     """
     found = _NAME.fullmatch(current_process().name)
     return int(found[1]) - 1 if found else None
 
 
 def _answer_all(pipe: Connection, threads: int) -> None:
-    """Report that this process has begun, and answer what comes until the pipe is closed. Ctrl-C stays blocked."""
-    # Libraries read it when they are imported, which they are when a task needs them.
+    """Report the start, and process messages until the pipe is closed; Ctrl-C stays blocked."""
+    # Libraries read this when they are imported, which happens when a task needs them.
     os.environ["OMP_NUM_THREADS"] = str(threads)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -246,7 +245,7 @@ def _answer_all(pipe: Connection, threads: int) -> None:
 
 
 def _answer(message: bytes) -> bytes:
-    """Return the result of a task and None, or None and the error that it raises, pickled."""
+    """Return the pickled outcome of a task: (result, None) or (None, error)."""
     try:
         task, item = pickle.loads(message)
         return pickle.dumps((task(item), None), pickle.HIGHEST_PROTOCOL)
@@ -255,7 +254,7 @@ def _answer(message: bytes) -> bytes:
 
 
 def _sendable(error: BaseException) -> BaseException:
-    """Return an error with its traceback as a note, which pickle would drop; another error if pickle cannot keep it."""
+    """Return an error that pickle can transfer, with its traceback as a note, which pickle would drop."""
     where = "".join(traceback.format_exception(error))
     is_for_user = isinstance(error, UserError)
     try:
@@ -270,7 +269,7 @@ def _sendable(error: BaseException) -> BaseException:
 
 
 def _end_with_parent() -> None:
-    """Wait for the parent's end, and end this process in the middle of its work."""
+    """Wait for the parent to exit, and then exit even during a task."""
     parent = parent_process()
     assert parent is not None
     wait([parent.sentinel])

@@ -1,4 +1,4 @@
-"""What reports say of the files, the programs and the machine that their numbers rest on."""
+"""Files, software and machine that numbers depend on, for reports."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from phrasescore.workers import available_cores
 
 
 def machine() -> dict[str, Any]:
-    """Return processor, cores that this process may use, system, and versions."""
+    """Return processor, number of available cores, system, and versions."""
     return {"cpu": _cpu(), "cores": available_cores(), "system": platform.platform(), "versions": versions()}
 
 
 def described(path: str | Path) -> dict[str, str | None]:
-    """Return path and SHA-256 of a file, of a model folder that of its weights.
+    """Return path and SHA-256 of a file; for a model folder the SHA-256 is that of its weights.
 
-    The hash is None where there is no file: some of Moses' features name what several files begin with, and standard
-    input can be read once only.
+    The hash is None if there is no single file that can be read twice: some Moses features name a prefix of several
+    files, and standard input can be read only once.
     """
     file = network_file(Path(path), WEIGHTS) if Path(path).is_dir() else Path(path)
     is_file = file.is_file() and str(path) != STANDARD_STREAM

@@ -1,4 +1,4 @@
-"""Things chosen by name, to which a file of the user's can add its own."""
+"""Registries of components by name, which plugins can extend."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ U = TypeVar("U")
 
 
 class NotRegisteredError(UserError):
-    """There is nothing of this name."""
+    """No component has this name."""
 
 
 class Registry(Generic[T]):
-    """A dictionary of named things of one kind, filled by a decorator."""
+    """Named components of one kind, registered by a decorator."""
 
     def __init__(self, kind: str) -> None:
-        """`kind` is what the things are called in error messages."""
+        """Create a registry; `kind` names its components in error messages."""
         self.kind = kind
         self._things: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[U], U]:
-        """Return the decorator that adds a class or a function under a name.
+        """Return the decorator that registers a class or a function.
 
         Raises:
-            UserError: the name is none, or taken.
+            UserError: the name is invalid or taken.
         """
         if not isinstance(name, str):
             raise UserError(f'a part is registered as {name!r}; give its name, as in @register_unit("minimal")')
@@ -42,10 +42,10 @@ class Registry(Generic[T]):
         return add
 
     def __getitem__(self, name: str) -> T:
-        """Return what is registered under a name.
+        """Return a registered component.
 
         Raises:
-            NotRegisteredError: nothing is; the nearest name is suggested.
+            NotRegisteredError: no component has this name; the message suggests the nearest name.
         """
         if name not in self._things:
             advice = f"{suggestion(name, self._things)} (--plugin brings others)"

@@ -1,4 +1,4 @@
-"""Nested structures, changed where something of a kind is in them."""
+"""Traversal of nested structures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def with_each(kind: type[Any], change: Callable[[Any], Any], value: Any) -> Any:
-    """Return dataclasses, tuples, lists and dictionaries with what is of a kind in them changed, in order."""
+    """Apply a function to all instances of a type in nested dataclasses, tuples, lists and dictionaries, in order."""
     if isinstance(value, kind):
         return change(value)
     if type(value) in (tuple, list):

@@ -1,4 +1,4 @@
-"""Append the model's scores to each line of a phrase table, block by block, by as many processes as there are."""
+"""Append scores to each line of a phrase table, in chunks that worker processes share."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from phrasescore.workers import Shared, map_ordered, start_workers
 
 _KILLED = "annotating: a process was killed, most likely for want of memory; use fewer processes"
 _NO_LINES: dict[str, Any] = {}
-"""What is said of the piece that makes a shard without lines a compressed file; a block has counts."""
+"""Facts of the empty chunk that makes a shard without lines a valid compressed file; other chunks have counts."""
 ALONE = 2
-"""Blocks that are done before other processes would have begun."""
+"""Chunks that take less time than starting other processes."""
 
 
 @dataclass
 class Counts:
-    """What happened to the lines of a table."""
+    """Line, word and score counts of an annotated table."""
 
     lines_read: int = 0
     lines_written: int = 0
@@ -58,7 +58,7 @@ class Counts:
     pairs_clipped: int = 0
     """Scores below the floor."""
     source_words: int = 0
-    """0, as for the target, with models that have no vocabulary."""
+    """As for the target, 0 for models without a vocabulary."""
     source_words_unknown: int = 0
     target_words: int = 0
     target_words_unknown: int = 0
@@ -67,12 +67,12 @@ class Counts:
     columns_before: int | None = None
     columns_after: int | None = None
     lines_of_run_before: int = 0
-    """How many of the lines read are the work of an interrupted run, which this run resumed."""
+    """Lines from an interrupted run that this run resumed, among the lines read."""
     seconds: float = 0.0
     first_fault: str | None = None
 
     def add(self, later: Counts) -> None:
-        """Add those of lines that follow."""
+        """Add the counts of later lines."""
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(later, name))
         for name in ("columns_before", "columns_after", "first_fault"):
@@ -97,35 +97,35 @@ _SUMS = (
 
 @dataclass(frozen=True)
 class AnnotatedBlock:
-    """What a block of a table has become."""
+    """An annotated chunk of a table."""
 
     data: bytes
-    """The lines with their new columns; compressed, if the output is to be."""
+    """The lines with their new columns, compressed if the output is."""
     counts: Counts
     share_read: float | None
-    """The share of the table that the block ends at, None for a pipe."""
+    """The fraction of the table up to the end of the chunk, None for a pipe."""
 
 
 @dataclass(frozen=True)
 class Annotation:
-    """The task of annotating a block."""
+    """The task of annotating a chunk."""
 
     table: str
-    """What to call it in messages."""
+    """Its name in messages."""
     scoring: ScoringTask
-    """What to append."""
+    """Computes the columns to append."""
     replaced: bytes | None = None
-    """The last score of every line, which makes room for the new ones."""
+    """The last score of every line, which the new columns replace."""
     keep_faulty: bool = False
     only_sources: Shared[frozenset[bytes]] | None = None
     """Keep only lines with these source phrases."""
     compression: str | None = None
 
     def __call__(self, block: Block) -> AnnotatedBlock:
-        """Return what the block becomes.
+        """Return the annotated chunk.
 
         Raises:
-            UserError: a line is faulty, or a network is damaged or not to be seen from here.
+            UserError: a line is invalid, or a network is damaged or not accessible to the worker.
         """
         with plugins_blamed():
             factors = self.scoring.scorer.get().factors or SURFACE
@@ -159,8 +159,7 @@ class Annotation:
     def _annotated_lines(self, chunk: Chunk, texts: Iterable[bytes]) -> list[bytes]:
         """Return the lines of a chunk with the new columns.
 
-        A faulty line gets neutral columns if it has a score field, and is passed on as it is if not, or if it is too
-        long.
+        An invalid line gets neutral columns if it has a score field. It stays unchanged if it has none or is too long.
         """
         lines = [entry.with_columns(text) for entry, text in zip(chunk.entries, texts, strict=True)]
         neutral = b" ".join([NEUTRAL] * len(self.scoring.columns))
@@ -200,32 +199,33 @@ def annotate(
     progress: Callable[[Counts, float | None], None] = lambda counts, share: None,
     say: Say = silently,
 ) -> Counts:
-    """Append columns to every line of a phrase table, in order; every other byte passes through.
+    """Append columns to every line of a phrase table, in order; all other bytes stay unchanged.
 
     The output is identical for any number of workers. If an earlier run was interrupted, the same call resumes it;
     table and output must both be regular files.
 
     Args:
-        table: its file, `-` for standard input.
-        scorer: what scores.
-        output: where to write, compressed by its suffix, `-` for standard output; None scores without writing.
-        columns: which columns to append; None for the usual one of the scorer.
-        replace_last: the last score of every line, which makes room for the new ones.
-        only_sources: keep only lines with these source phrases, words with one blank between them.
+        table: the input file, `-` for standard input.
+        scorer: computes the columns.
+        output: the output file, compressed according to its suffix, `-` for standard output; None scores without
+            writing.
+        columns: the columns to append; None for the first column of the scorer.
+        replace_last: the last score of every line, which the new columns replace.
+        only_sources: keep only lines with these source phrases, whose words are separated by single spaces.
         limit: stop after so many lines.
-        shard: take only a part of the table; beside an output that is a file it is said what it is (see `Part`).
-        on_error: stop at a faulty line, or keep it, with 1 in each new column.
-        processes: to share the work among; all cores of this machine if it is None, or one if that has a GPU.
-        scheduler: address of a Dask scheduler, whose workers share the work instead.
+        shard: annotate only this shard of the table; a file beside the output describes it (see `Part`).
+        on_error: stop at an invalid line, or keep it, with 1 in each new column.
+        processes: number of processes; None for one per core of this machine, or one if it has a GPU.
+        scheduler: address of a Dask scheduler, whose workers replace local processes.
         restart: discard the work of an interrupted run.
-        block_lines: lines of a block, about.
-        progress: called after each block with the counts so far and the share of the table read.
+        block_lines: approximate number of lines of a chunk.
+        progress: called after each chunk with the counts so far and the fraction of the table that has been read.
         say: called with a line when an interrupted run is resumed.
 
     Raises:
-        UserError: an interrupted run had other inputs or options, the table is empty, faulty or cannot be read, the
-            model is damaged or does not give a column, or the output cannot be written or is the table; then there is
-            no output, and an old one is as it was.
+        UserError: an interrupted run had other inputs or options, the table is empty, malformed or unreadable, the
+            model is damaged or lacks a column, or the output cannot be written or is the table. Then no output is
+            written, and an old file stays unchanged.
     """
     started = time.monotonic()
     if output is not None:
@@ -270,7 +270,7 @@ Append = Callable[[bytes, dict[str, Any]], object]
 def _open_chunks(
     output: str | Path | None, table: str | Path, task: Annotation, reading: _Reading, *, restart: bool, say: Say
 ) -> Iterator[tuple[Append, list[dict[str, Any]]]]:
-    """Open the output; yield a function that appends a chunk and its facts, and the facts of the chunks that exist.
+    """Open the output; yield a function that appends a chunk and its facts, and the facts of existing chunks.
 
     Chunks exist if an earlier run was interrupted.
     """
@@ -294,7 +294,7 @@ def _open_chunks(
 
 
 def _fingerprint(table: str | Path, task: Annotation, reading: _Reading) -> dict[str, Any]:
-    """Return everything that determines the output except the shard, by the names that a user knows."""
+    """Return everything that determines the output except the shard, by names that users understand."""
     scorer, sources = task.scoring.scorer.get(), task.only_sources
     return {
         "table": sha256_of_input(table),
@@ -314,7 +314,10 @@ def _fingerprint(table: str | Path, task: Annotation, reading: _Reading) -> dict
 
 
 class _Reading:
-    """Reads the blocks that are wanted of a table. An error ends them, to be raised when they are done with."""
+    """Reads the selected chunks of a table.
+
+    An error ends the iteration, and is raised after earlier chunks are complete.
+    """
 
     def __init__(self, table: str | Path, limit: int | None, shard: Shard | None, block_lines: int) -> None:
         self._table = table
@@ -322,7 +325,7 @@ class _Reading:
         self._error: BaseException | None = None
 
     def blocks(self, first: int) -> Iterator[Block]:
-        """Yield the blocks but for the first few; a fault in one comes before an error of the file behind it."""
+        """Yield the chunks after the first `first`; a fault in a chunk precedes an error of the file after it."""
         try:
             blocks = read_blocks(self._table, self.limit, self.block_lines)
             if self.shard is not None:
@@ -332,7 +335,7 @@ class _Reading:
             self._error = error
 
     def raise_error(self) -> None:
-        """Raise what ended the blocks, if it was not the end of the table."""
+        """Raise the error that ended the iteration, if there was one."""
         if self._error is not None:
             raise self._error
 
@@ -340,7 +343,7 @@ class _Reading:
 def _results(
     task: Annotation, blocks: Iterable[Block | None], processes: int, scheduler: str | None
 ) -> Generator[AnnotatedBlock, None, None]:
-    """Yield what each block becomes, in order. A small table is done here, as is what comes in slowly at first."""
+    """Yield the result of each chunk, in order; small tables, and slow input at the start, are processed serially."""
     waiting: deque[Block] = deque()
     blocks = iter(blocks)
     if scheduler is None:
@@ -359,10 +362,10 @@ def _results(
 
 
 def _require_columns(scorer: PhraseScorer, columns: Sequence[Column]) -> None:
-    """Check that a model gives some columns, each once.
+    """Check that a model has the columns, and that each is given once.
 
     Raises:
-        UserError: it does not, or there are none, or one twice.
+        UserError: a column does not exist, is repeated, or none is given.
     """
     names = [column.name for column in columns]
     if not names or len({*names}) < len(names):
@@ -372,10 +375,10 @@ def _require_columns(scorer: PhraseScorer, columns: Sequence[Column]) -> None:
 
 
 def _require_lines(table: str | Path, counts: Counts) -> None:
-    """Check that a table has a line with a score: the output of a wrong table is not to replace a good one.
+    """Check that a table has a line with a score, so that the output of a wrong input does not replace a good file.
 
     Raises:
-        UserError: it has none.
+        UserError: there is no such line.
     """
     if not counts.lines_read:
         raise UserError(f"{display_name(table)}: has no line; check that it is the table meant")

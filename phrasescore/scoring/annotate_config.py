@@ -1,4 +1,4 @@
-"""The options of annotating a phrase table: the command line and the Python function are made from these fields."""
+"""The options of annotating a phrase table; the command line and the Python function derive from these fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnnotateConfig(Section):
-    """What to append, to which lines, and who does the work."""
+    """Columns to append, lines to process, and workers."""
 
     columns: tuple[str, ...] | None = option(
         None,
@@ -60,7 +60,7 @@ class AnnotateConfig(Section):
         """Return the shard, None for the whole table.
 
         Raises:
-            OptionError: it is not a shard.
+            OptionError: the text is not a shard.
         """
         try:
             return None if self.shard is None else Shard.parse(self.shard)
@@ -68,10 +68,10 @@ class AnnotateConfig(Section):
             raise OptionError(f"{{}}: {error}", "shard") from None
 
     def check(self, table: str | Path) -> None:
-        """Check that the options go together, and with a table.
+        """Check that the options are compatible with each other and with a table.
 
         Raises:
-            OptionError: they do not.
+            OptionError: options conflict.
         """
         if self.processes is not None and self.scheduler is not None:
             raise OptionError("{} and {}: are both given; leave one out", "processes", "scheduler")
@@ -85,10 +85,10 @@ class AnnotateConfig(Section):
             require_table_file(table, "shard")
 
     def arguments(self, scorer: PhraseScorer, say: Say) -> dict[str, Any]:
-        """Return the arguments of `scoring.annotate.annotate`; texts are read, and `say` is called with warnings.
+        """Return the arguments of `scoring.annotate.annotate`; this reads the texts, and calls `say` with warnings.
 
         Raises:
-            UserError: a text cannot be read, or the scorer has no such column.
+            UserError: a text cannot be read, or the scorer lacks a column.
         """
         return {
             "columns": None if self.columns is None else [scorer.column(name) for name in self.columns],

@@ -1,6 +1,6 @@
 """Read a stream ahead in a thread.
 
-What is made of it stays in the main thread, where signals interrupt it.
+The main thread processes the items, because signals interrupt only the main thread.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ T = TypeVar("T")
 _DEPTH = 2
 _POLL_SECONDS = 0.1
 _FAREWELL_SECONDS = 1.0
-"""How long a thread may take to notice that nobody listens any more."""
+"""Maximum time that a thread may take to notice that its reader has stopped."""
 
 
 class _End:
-    """The last thing in a queue: how its stage ended."""
+    """The last item of a queue: the end or an error."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
 
 
 def read_ahead(items: Iterable[T]) -> Generator[T | None, None, None]:
-    """Yield the items of an iterable that a thread of its own works through, a little ahead.
+    """Yield the items of an iterable, which a thread reads slightly ahead.
 
-    While there is no item it yields None now and then. An exception in the thread is raised here. Closing the generator
-    stops the thread and waits for it, but not for input that does not come: a thread that waits for it, as standard
-    input can make it, is left behind and ends with the process, or with the next item.
+    While no item is available it yields None periodically. An exception in the thread is raised here. Closing the
+    generator stops the thread and waits for it, but not for blocked input: a thread that waits for standard input, for
+    example, is abandoned and ends with the process, or with the next item.
     """
     queue: Queue[T | _End] = Queue(_DEPTH)
     stopped = threading.Event()

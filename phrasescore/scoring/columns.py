@@ -1,8 +1,8 @@
-"""How a score becomes a number in a phrase table.
+"""Conversion of scores to numbers in a phrase table.
 
 Moses takes the natural logarithm of every column and floors it at -100 (moses/Util.h, `TransformScore` and
-`FloorScore`). So a log-probability is written as a probability and a count k as exp(k); the feature that Moses computes
-with is then the log-probability or the count.
+`FloorScore`). So a log-probability is written as a probability and a count k as exp(k); the feature value in Moses is
+then the log-probability or the count.
 
 Shapes: N phrase pairs.
 """
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 FLOOR = -99.0
-"""Lower values are written as exp(FLOOR): above Moses' own floor, where 32-bit floats still tell numbers apart."""
+"""Lower values are written as exp(FLOOR), which is above Moses' own floor and the precision limit of 32-bit floats."""
 LARGEST = 88.0
-"""exp of a larger number is infinite as a 32-bit float."""
+"""exp of a larger number overflows a 32-bit float."""
 NEUTRAL = b"1"
-"""What a faulty line gets when it is kept: ln 1 = 0 adds nothing to the score of a translation."""
+"""The value for an invalid line that is kept: ln 1 = 0 does not change the score of a translation."""
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,18 @@ class Column:
     """A column that a scorer offers."""
 
     name: str
-    """In reports and on the command line."""
+    """The name in reports and on the command line."""
     values: Literal["log-probability", "count", "log-linear"] = "log-probability"
-    """Natural logs, at most 0; numbers of words; or a term of a log-linear model, which may be positive."""
+    """Natural logs, at most 0; word counts; or a term of a log-linear model, which may be positive."""
 
     def texts(self, values_N: NDArray[np.float64]) -> tuple[list[bytes], int]:
-        """Return exp(value) of each value with 9 significant digits, and how many were clipped.
+        """Return exp(value) of each value with 9 significant digits, and the number of clipped values.
 
-        Log-probabilities are clipped at `FLOOR` and at 0, which they exceed by rounding errors only; those are not
+        Log-probabilities are clipped at `FLOOR` and at 0, which only rounding errors exceed; the latter are not
         counted. So each number is in (0, 1]. Other values are clipped at `FLOOR` and `LARGEST`.
 
         Raises:
-            ValueError: a value is not a number.
+            ValueError: a value is NaN.
         """
         if np.isnan(values_N).any():
             raise ValueError("a score is not a number")

@@ -1,8 +1,8 @@
-"""The encoder-decoder as a scorer: exact log-probabilities of phrase pairs, each distinct computation once.
+"""The encoder-decoder as a scorer: exact log-probabilities of phrase pairs without redundant computations.
 
-Occurrences are cut into batches of neighbours. In each batch every distinct source phrase is encoded once, every
-distinct prefix of source and target takes one step of its network, what depends on the source alone is hoisted out of
-the decoder, and there is no padding; see `nn/prefix_tree.py` and `nn/softmax.py`.
+Occurrences are divided into batches of neighbours. In each batch every distinct source phrase is encoded once, every
+distinct prefix of source and target takes one step of its network, computations that depend only on the source are
+hoisted out of the decoder, and there is no padding; see `nn/prefix_tree.py` and `nn/softmax.py`.
 
 Legend: N occurrences, P pairs in the order of their ids, K columns, M networks.
 """
@@ -37,30 +37,30 @@ from phrasescore.vocabulary import UNKNOWN
 
 _BATCH_PAIRS = {"cpu": 4096, "cuda": 65536}
 _SYMBOLS_A_PAIR = 12
-"""Symbols of a batch for each pair it may have. Phrase pairs have fewer; of longer pairs a batch has fewer."""
+"""Symbols of a batch per pair of its maximum size. Phrase pairs have fewer; batches of longer pairs are smaller."""
 _SYMBOL_UNITS = {"cpu": 1 << 25, "cuda": 1 << 29}
-"""Symbols of a batch times hidden units, at most: each takes some 30 bytes."""
+"""Maximum of symbols of a batch times hidden units; each takes about 30 bytes."""
 _BYTES_A_SYMBOL_UNIT = 128
-"""What a GPU must have for each, so that a batch takes a quarter of it."""
+"""GPU memory per symbol and hidden unit, so that a batch takes a quarter of the memory."""
 
 
 @dataclass(frozen=True)
 class EncodedPairs:
-    """Pairs as ids, equal sources next to each other."""
+    """Pairs as ids, with equal sources adjacent."""
 
     sources: Phrases | PhrasesInSentences
-    """The distinct sources, or their places, as the network sees them."""
+    """The distinct sources, or their positions in sentences, as the input of the network."""
     source_of_pair: NDArray[np.int64]
     targets: Phrases
     order: NDArray[np.int64] | None
-    """Where each pair stood in the input; None if they were not moved."""
+    """The input index of each pair; None if the order is unchanged."""
 
     def __len__(self) -> int:
         return len(self.targets)
 
     @property
     def source_lengths(self) -> NDArray[np.int64]:
-        """Words of the source of each pair."""
+        """Number of source words of each pair."""
         return self.sources.lengths[self.source_of_pair]
 
     def unknown_sources(self) -> NDArray[np.int64]:
@@ -82,10 +82,10 @@ class EncodedPairs:
 
 
 class EncoderDecoderScorer(PhraseScorer):
-    """Scores with a trained encoder-decoder, or with several: a score is then the mean of theirs.
+    """Scores with a trained encoder-decoder, or with the mean of several.
 
-    An encoder-decoder of phrases in their sentences conditions on the sentence of each occurrence. Without one it takes
-    the phrase for the sentence.
+    An encoder-decoder in context conditions on the sentence of each occurrence. Without a sentence it uses the phrase
+    as the sentence.
     """
 
     columns = (SCORE, PER_WORD, UNKNOWN_TARGET, UNKNOWN_SOURCE, UNKNOWN_BOTH)
@@ -95,8 +95,8 @@ class EncoderDecoderScorer(PhraseScorer):
 
         Args:
             model: a trained network.
-            device: where and how precisely to compute.
-            others: networks with the same vocabularies and direction, to take the mean ln p of all.
+            device: device and precision.
+            others: networks with the same vocabularies and direction; a score is then the mean ln p of all networks.
         """
         self.model = model
         self.models = (model, *others)
@@ -126,7 +126,7 @@ class EncoderDecoderScorer(PhraseScorer):
 
     @property
     def note(self) -> str | None:
-        """A warning where networks in context score phrases alone."""
+        """A warning if networks in context score phrases without sentences."""
         if not any(network.config.in_context for network in self.networks):
             return None
         return (
@@ -148,14 +148,14 @@ class EncoderDecoderScorer(PhraseScorer):
         return Scores(pairs.in_input_order(values_NK), counts)
 
     def encode(self, occurrences: Occurrences) -> EncodedPairs:
-        """Return the word ids of occurrences, equal sources next to each other."""
+        """Return the word ids of occurrences, with equal sources adjacent."""
         if occurrences.context is not None and self.in_context:
             return self._encode_in_context(occurrences.targets, occurrences.context)
         sources, targets = map(list, orient((occurrences.sources, occurrences.targets), self.direction))
         order = None
         distinct, sizes = _runs(sources)
         if len(set(distinct)) < len(distinct):
-            # The table is not grouped by source: bring equal sources together.
+            # The table is not grouped by source, so sort the sources.
             order = np.array(sorted(range(len(sources)), key=sources.__getitem__), np.int64)
             sources, targets = [sources[i] for i in order], [targets[i] for i in order]
             distinct, sizes = _runs(sources)
@@ -167,7 +167,7 @@ class EncoderDecoderScorer(PhraseScorer):
         )
 
     def _encode_in_context(self, targets: Sequence[bytes], context: Context) -> EncodedPairs:
-        """Return the word ids of occurrences in sentences; neighbours at one place share it."""
+        """Return the word ids of occurrences in sentences; neighbours at the same position share it."""
         place_N3 = np.stack([context.sentence_N, context.start_N, context.end_N], axis=1)
         is_first_N = np.any(np.diff(place_N3, axis=0, prepend=-1) != 0, axis=1)
         place_P3 = place_N3[is_first_N]
@@ -191,7 +191,7 @@ class EncoderDecoderScorer(PhraseScorer):
     def _scored(self, batches: Iterable[PairBatch]) -> Iterator[NDArray[np.float64]]:
         """Yield ln p of the pairs of each batch.
 
-        While a GPU computes one batch the next one is made; only then are the scores of the first waited for.
+        The CPU prepares the next batch while a GPU computes, before it waits for the scores.
         """
         started: deque[Callable[[], NDArray[np.float64]]] = deque()
         for batch in batches:
@@ -202,7 +202,7 @@ class EncoderDecoderScorer(PhraseScorer):
             yield started.popleft()()
 
     def batches(self, pairs: EncodedPairs) -> Iterator[PairBatch]:
-        """Yield the pairs in batches of neighbours, ready to go to the device."""
+        """Yield batches of neighbouring pairs, ready for transfer to the device."""
         start = 0
         while start < len(pairs):
             source_of_pair = pairs.source_of_pair[start : start + self._batch_size(pairs, start)]
@@ -218,22 +218,22 @@ class EncoderDecoderScorer(PhraseScorer):
             start += len(source_of_pair)
 
     def _batch_size(self, pairs: EncodedPairs, start: int) -> int:
-        """Return how many pairs from one on make a batch: what memory holds of phrases, or of whole sentences."""
+        """Return the number of pairs of the batch at `start`, limited by the memory for phrases or whole sentences."""
         source_P = pairs.source_of_pair[start : start + self.batch_pairs]
         targets = np.cumsum(pairs.targets.lengths[start : start + self.batch_pairs] + 1)
-        # Attention wants the sources side by side, each as long as the longest.
+        # Attention pads the sources to the length of the longest.
         longest = np.maximum.accumulate(pairs.sources.lengths[source_P] + 1)
         read_S = pairs.sources.read_with[source_P[0] : source_P[-1] + 1].cumsum()
         symbols = targets + (source_P - source_P[0] + 1) * longest + read_S[source_P - source_P[0]]
         most = min(_SYMBOLS_A_PAIR * self.batch_pairs, self._most_symbols)
         return max(1, int(np.searchsorted(symbols, most, side="right")))
 
-    # Not in inference mode, where autocast narrows the weights anew for each step.
+    # Not inference mode, in which autocast converts the weights again in each step.
     @torch.no_grad()
     def _start(self, batch: PairBatch) -> Callable[[], NDArray[np.float64]]:
-        """Begin to compute ln p of each pair of a batch, in 64-bit sums; return what waits for them.
+        """Start to compute ln p of each pair of a batch, in 64-bit sums; return a function that waits for the result.
 
-        That raises a UserError if a network gives a score that is no log-probability.
+        That function raises a UserError if a network returns an invalid log-probability.
         """
         placed = batch.to(self.device.torch_device)
         fetched = fetch(self._log_probs(placed))
@@ -265,7 +265,7 @@ class EncoderDecoderScorer(PhraseScorer):
 
 
 def _symbol_units(device: torch.device) -> int:
-    """Return how many symbols times hidden units a batch may have, which depends on the device alone."""
+    """Return the maximum of symbols times hidden units of a batch; it depends on the device only."""
     most = _SYMBOL_UNITS[device.type]
     if device.type == "cuda":
         most = min(most, torch.cuda.get_device_properties(device).total_memory // _BYTES_A_SYMBOL_UNIT)
@@ -273,7 +273,7 @@ def _symbol_units(device: torch.device) -> int:
 
 
 def _require_compatible(models: Sequence[TrainedModel]) -> None:
-    """Check that networks have one direction and the same vocabularies."""
+    """Check that networks have the same direction and vocabularies."""
     first = models[0]
     for model in models:
         if model.direction != first.direction:
@@ -294,7 +294,7 @@ def _require_compatible(models: Sequence[TrainedModel]) -> None:
 
 
 def _runs(phrases: list[bytes]) -> tuple[list[bytes], list[int]]:
-    """Return the phrases without repetitions of neighbours, and how often each stood there."""
+    """Return the phrases without adjacent duplicates, and the length of each run."""
     runs = [(phrase, len(list(run))) for phrase, run in groupby(phrases)]
     return [phrase for phrase, _ in runs], [size for _, size in runs]
 

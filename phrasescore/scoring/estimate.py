@@ -1,4 +1,4 @@
-"""What annotating a table would take, from a few seconds of it."""
+"""Estimate time, memory and size of annotating a table from a sample of a few seconds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BLOCK_LINES = 4096
 
 @dataclass(frozen=True)
 class Estimate:
-    """What it would take."""
+    """Estimated cost of annotating a table."""
 
     lines: int
     is_exact: bool
@@ -31,7 +31,7 @@ class Estimate:
     seconds: float
     processes: int
     memory: int
-    """Bytes of all processes; what they share is counted for each."""
+    """Bytes of all processes; shared memory counts for each process."""
 
 
 def estimate(
@@ -44,21 +44,21 @@ def estimate(
     scheduler: str | None = None,
     **options: Any,
 ) -> Estimate:
-    """Read a table for two seconds and annotate it for five, in this process; write nothing.
+    """Read a table for two seconds and annotate it for five, in this process, without writing.
 
-    The time is that of as many processes as there would be, each as fast as this one, without that of their start.
+    The estimated time assumes that each process is as fast as this process, and does not include their start.
 
     Args:
-        table: its file.
-        scorer: what scores.
-        limit: see `annotate`, as for the rest.
-        shard: likewise.
-        processes: likewise; more than there are cores gain nothing.
-        scheduler: likewise; it is asked how many workers it has.
-        options: likewise.
+        table: the input file.
+        scorer: computes the columns.
+        limit: see `annotate`, as for the following arguments.
+        shard: see `annotate`.
+        processes: see `annotate`; more processes than cores do not reduce the time.
+        scheduler: see `annotate`; the estimate asks it for its number of workers.
+        options: see `annotate`.
 
     Raises:
-        UserError: see `annotate`; only of what is read.
+        UserError: see `annotate`; only for the sample.
     """
     lines, is_exact = _count_lines(table, limit)
     speed = _measure(table, scorer, limit=limit, **options)
@@ -66,7 +66,7 @@ def estimate(
     blocks = math.ceil(lines / CHUNK_LINES)
     asked, at_once = _processes(scorer, processes, scheduler)
     number = 1 if blocks <= ALONE and scheduler is None else max(1, min(asked, blocks))
-    # The kernel counts in kilobytes, that of macOS in bytes.
+    # ru_maxrss is in kilobytes on Linux and in bytes on macOS.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return Estimate(
         lines, is_exact and not shard, lines / speed / min(number, at_once), number, peak * (number + (number > 1))
@@ -74,7 +74,7 @@ def estimate(
 
 
 def _processes(scorer: PhraseScorer, asked: int | None, scheduler: str | None) -> tuple[int, int]:
-    """Return how many processes or workers share the work, and how many of them can compute at the same time."""
+    """Return the number of processes or workers, and how many of them can compute at the same time."""
     if scheduler is not None:
         with start_workers("the scheduler has lost its workers; start them again", scheduler=scheduler) as workers:
             return workers.number, workers.number
@@ -83,7 +83,7 @@ def _processes(scorer: PhraseScorer, asked: int | None, scheduler: str | None) -
 
 
 def _count_lines(table: str | Path, limit: int | None) -> tuple[int, bool]:
-    """Return the number of lines, and whether it is not an estimate by the share of the file that was read."""
+    """Return the number of lines, and whether it is exact; otherwise it is extrapolated from the part that was read."""
     started, lines, share = time.monotonic(), 0, None
     for block in read_blocks(table, limit, _BLOCK_LINES):
         lines, share = lines + block.lines, block.share_read
@@ -93,7 +93,7 @@ def _count_lines(table: str | Path, limit: int | None) -> tuple[int, bool]:
 
 
 def _measure(table: str | Path, scorer: PhraseScorer, **options: Any) -> float:
-    """Return the lines that this process annotates in a second."""
+    """Return the lines per second that this process annotates."""
     seen = Counts()
 
     def progress(counts: Counts, share: float | None) -> None:
@@ -108,4 +108,4 @@ def _measure(table: str | Path, scorer: PhraseScorer, **options: Any) -> float:
 
 
 class _EnoughError(Exception):
-    """Ends the measuring."""
+    """Ends the measurement."""

@@ -1,4 +1,4 @@
-"""Phrase pairs as a program gives them, alone or in sentences: checked, with one space between words."""
+"""Validation of phrase pairs of Python callers, alone or in sentences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SIDES = ("source", "target")
 
 @runtime_checkable
 class Frame(Protocol):
-    """A pandas DataFrame, or what is like one."""
+    """A pandas DataFrame, or an object with the same interface."""
 
     @property
     def columns(self) -> Any:
@@ -34,18 +34,20 @@ class Frame(Protocol):
 
 
 GivenPhrases = Iterable[tuple[Text, tuple[int, int], Text]] | Frame
-"""Sentence, (first word, word after the last one) and translation of each phrase; or a DataFrame with the columns
-`sentence`, `start`, `end`, `target`."""
+"""Sentence, (first word, word after the last one) and translation of each phrase.
+
+A DataFrame has the columns `sentence`, `start`, `end`, `target`.
+"""
 GivenPairs = Iterable[Sequence[Text]] | NDArray[Any] | Frame
 """Source and target phrases: pairs, an array with a pair in each row, or a DataFrame (columns `source`, `target`)."""
 
 
 def clean_pairs(pairs: GivenPairs, factors: Factors | None = None) -> Iterator[tuple[bytes, bytes]]:
-    """Yield source and target of each pair, with `factors` those of words that have several.
+    """Yield source and target of each pair, with single spaces between words, and the given factors of each word.
 
     Raises:
-        TypeError: they are no pairs of texts.
-        UserError: a source has no words, or a text cannot be a phrase.
+        TypeError: an item is not a pair of texts.
+        UserError: a source has no words, or a text is not a valid phrase.
     """
     for number, pair in enumerate(_pairs_of(pairs), 1):
         if (
@@ -66,8 +68,8 @@ def clean_phrases(phrases: GivenPhrases) -> Iterator[InSentence]:
     """Yield the sentence, position and translation of each phrase.
 
     Raises:
-        TypeError: they are not sentences, pairs of whole numbers, and texts.
-        UserError: a phrase has no words or is not in the sentence, or a text cannot be a sentence or a phrase.
+        TypeError: an item is not a sentence, a pair of integers and a text.
+        UserError: a phrase has no words or is not in the sentence, or a text is not a valid sentence or phrase.
     """
     for number, phrase in enumerate(_phrases_of(phrases), 1):
         try:
@@ -91,10 +93,10 @@ def clean_phrases(phrases: GivenPhrases) -> Iterator[InSentence]:
 
 
 def _clean_phrase(phrase: Text, name: str, side: str, factors: Factors | None = None) -> bytes:
-    """Return a phrase with one blank between words.
+    """Return a phrase with single spaces between words.
 
     Raises:
-        UserError: see `clean_text`, or it is too long, or lacks factors.
+        UserError: see `clean_text`; or it is too long or lacks factors.
     """
     words = clean_text(phrase, f"{name}, {side}")
     try:
@@ -104,9 +106,9 @@ def _clean_phrase(phrase: Text, name: str, side: str, factors: Factors | None = 
 
 
 def given_phrase(side: str, words: bytes, factors: Factors | None) -> bytes:
-    """Return a phrase, with one space between words, in the words of a network that learnt from a table.
+    """Convert a phrase, with single spaces between words, to the words of a network.
 
-    `factors` are those that make its words; None if it learnt from text.
+    `factors` are the factors that form its words; None if it was trained on plain text.
 
     Raises:
         LineFault: the phrase is too long, or lacks factors.
@@ -116,10 +118,10 @@ def given_phrase(side: str, words: bytes, factors: Factors | None) -> bytes:
 
 
 def clean_text(text: Text, name: str) -> bytes:
-    """Return a text with one blank between words; `name` is what messages call it.
+    """Return a text with single spaces between words; `name` is its name in messages.
 
     Raises:
-        UserError: it has a line end, or cannot be written as UTF-8.
+        UserError: it has a line end, or cannot be encoded as UTF-8.
     """
     try:
         words = join_words(text.encode() if isinstance(text, str) else text)
@@ -131,10 +133,10 @@ def clean_text(text: Text, name: str) -> bytes:
 
 
 def _pairs_of(pairs: GivenPairs) -> Iterable[Any]:
-    """Return what should be pairs.
+    """Return an iterable of pairs, before validation.
 
     Raises:
-        TypeError: it is no iterable, or a frame without the columns.
+        TypeError: the argument is not iterable, or a DataFrame without the columns.
     """
     if isinstance(pairs, Frame):
         return zip(*_columns_of(pairs, "pairs", _SIDES), strict=True)
@@ -142,10 +144,10 @@ def _pairs_of(pairs: GivenPairs) -> Iterable[Any]:
 
 
 def _phrases_of(phrases: GivenPhrases) -> Iterable[Any]:
-    """Return what should be phrases in sentences.
+    """Return an iterable of phrases in sentences, before validation.
 
     Raises:
-        TypeError: it is no iterable, or a frame without the columns.
+        TypeError: the argument is not iterable, or a DataFrame without the columns.
     """
     if isinstance(phrases, Frame):
         sentences, starts, ends, targets = _columns_of(phrases, "phrases", ("sentence", "start", "end", "target"))

@@ -1,4 +1,4 @@
-"""Occurrences of phrase pairs: what every scorer scores.
+"""Occurrences of phrase pairs, the input of every scorer.
 
 Shapes: N occurrences.
 """
@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Context:
-    """Where the source phrases of some occurrences are in their sentences."""
+    """The sentences of some occurrences, and the positions of their source phrases."""
 
     sentences: Sequence[bytes]
     """Words, separated by single spaces."""
     sentence_N: NDArray[np.int64]
-    """The sentence of each occurrence, in ascending order: a network then reads each sentence once."""
+    """The index of the sentence of each occurrence, ascending, so that a network encodes each sentence once."""
     start_N: NDArray[np.int64]
-    """The first word of its source phrase, from 0."""
+    """The index of the first word of the source phrase, from 0."""
     end_N: NDArray[np.int64]
-    """The word after its last one."""
+    """The index of the word after its last word."""
 
     def take(self, first: int, end: int) -> Context:
-        """Return the context of the occurrences from `first` to before `end`, with no other sentences."""
+        """Return the context of the occurrences from `first` to before `end`, with only their sentences."""
         numbers, sentence_N = np.unique(self.sentence_N[first:end], return_inverse=True)
         sentences = [self.sentences[number] for number in numbers]
         return Context(sentences, sentence_N, self.start_N[first:end], self.end_N[first:end])
@@ -35,9 +35,9 @@ class Context:
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Phrase pairs, each possibly with the sentence that its source phrase occurs in.
+    """Phrase pairs, each optionally with the sentence in which its source phrase occurs.
 
-    A whole sentence is a phrase, too: a sentence and its translation are one occurrence.
+    A pair of a whole sentence and its translation is one occurrence, too.
     """
 
     sources: Sequence[bytes]
@@ -57,11 +57,11 @@ class Occurrences:
 
 
 InSentence = tuple[bytes, tuple[int, int], bytes]
-"""A sentence, the first word of a phrase and the word after its last one, and a target."""
+"""A sentence, the index of the first word of a phrase and of the word after its last word, and a target."""
 
 
 def in_sentences(phrases: Sequence[InSentence]) -> Occurrences:
-    """Return phrases in their sentences as occurrences; those of one sentence must be neighbours."""
+    """Convert phrases in sentences to occurrences; phrases of one sentence must be adjacent."""
     sentences = [sentence for sentence, _ in groupby(sentence for sentence, _, _ in phrases)]
     is_new_N = np.array([True, *(one[0] != other[0] for one, other in pairwise(phrases))][: len(phrases)])
     span_N2 = np.array([span for _, span, _ in phrases], np.int64).reshape(-1, 2)

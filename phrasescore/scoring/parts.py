@@ -1,7 +1,7 @@
-"""The parts of a table that an array of jobs annotates, and the table that is joined of them.
+"""The shards of a table that an array of jobs annotates, and joining them.
 
-A job that fails leaves the part of an older run under its name. So beside each part, `part.03.gz`, stands a small file,
-`part.03.gz.part.json`, that says what it is, and of what it was made:
+A failed job may leave the shard of an older run under its name. So a description is beside each shard: for
+`part.03.gz` it is the file `part.03.gz.part.json`, with the fingerprint of its inputs:
 
     {"part": 3, "of": 16, "fingerprint": {"table": "8a0c...", ...}, "sha256": "e3b0...", "lines": 31077}
 """
@@ -37,24 +37,24 @@ _AGAIN = "run its job again"
 
 @dataclass(frozen=True)
 class Part:
-    """What is said of a part."""
+    """The description of a shard."""
 
     part: int
-    """Its number, from 1."""
+    """The number of the shard, from 1."""
     of: int
-    """How many there are."""
+    """The number of shards."""
     fingerprint: dict[str, Any]
     """Everything that determines the whole table: the SHA-256 of the input table and of the networks, the options."""
     sha256: str
-    """That of the part as it lies there, compressed or not."""
+    """SHA-256 of the raw bytes of the shard, compressed or not."""
     lines: int
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Return what is said of the part at a path.
+        """Read the description of the shard at a path.
 
         Raises:
-            UserError: nothing is, or not this.
+            UserError: the description is missing or invalid.
         """
         description = description_of(path)
         if not description.exists():
@@ -68,48 +68,48 @@ class Part:
 
 
 def description_of(path: str | Path) -> Path:
-    """Return where it is said what the part at a path is."""
+    """Return the path of the description of a shard."""
     return Path(f"{path}.part.json")
 
 
 def forget_part(path: str | Path) -> None:
-    """Say no more what an older part is, for a newer one is to take its place."""
+    """Remove the description of an older shard, which a new shard will replace."""
     description_of(path).unlink(missing_ok=True)
 
 
 def describe_part(path: str | Path, shard: Shard, fingerprint: Mapping[str, Any], lines: int) -> None:
-    """Say what the part at a path is, when it is complete.
+    """Write the description of a complete shard.
 
     Args:
-        path: where it is.
-        shard: which it is.
-        fingerprint: everything that determines the whole table, as an object for JSON.
-        lines: how many it has.
+        path: the shard.
+        shard: its number.
+        fingerprint: everything that determines the whole table, as a JSON object.
+        lines: its number of lines.
 
     Raises:
-        UserError: it cannot be read, or the folder cannot be written.
+        UserError: the shard cannot be read, or the folder cannot be written.
     """
     part = Part(shard.number, shard.of, {"format": FORMAT, **fingerprint}, sha256_of(Path(path)), lines)
     write_json(description_of(path), asdict(part))
 
 
 def without_descriptions(paths: Sequence[Path]) -> list[Path]:
-    """Return the parts among some paths, which may be all that a pattern as `part.*` finds."""
+    """Return the paths that are not descriptions, which a pattern such as `part.*` also matches."""
     descriptions = {description_of(path) for path in paths}
     return [path for path in paths if path not in descriptions]
 
 
 def join_parts(paths: Sequence[Path], output: str | Path) -> int:
-    """Write the table of which these are the parts, in whatever order; return its number of lines.
+    """Join shards, given in any order, to a table; return its number of lines.
 
     Args:
-        paths: where `annotate` wrote the parts.
-        output: where to write, `-` for standard output.
+        paths: the shards that `annotate` wrote.
+        output: the output file, `-` for standard output.
 
     Raises:
-        UserError: the parts are not those of one table, each once and as it was written, they have no line, or the
-            output cannot be written, is compressed otherwise than they are, or is one of them; then there is no output,
-            and an old one is as it was.
+        UserError: a shard is missing, repeated, damaged or of another table, no shard has a line, or the output cannot
+            be written, has another compression, or is a shard. Then no output is written, and an old file stays
+            unchanged.
     """
     require_writable(output, inputs=[*paths, *map(description_of, paths)])
     for path in paths:
@@ -126,10 +126,10 @@ def join_parts(paths: Sequence[Path], output: str | Path) -> int:
 
 
 def _require_all_of_one(parts: Sequence[tuple[Part, Path]]) -> None:
-    """Check that these, by number, are the parts of one table, each once.
+    """Check that shards, sorted by number, belong to one table and are complete.
 
     Raises:
-        UserError: they are not.
+        UserError: a shard is missing, repeated or of another table.
     """
     first, first_path = parts[0]
     for part, path in parts:
@@ -153,23 +153,23 @@ def _require_all_of_one(parts: Sequence[tuple[Part, Path]]) -> None:
 
 
 def _require_compression(path: Path, output: str | Path) -> None:
-    """Check that a part is compressed, or not, as the suffix of the output says.
+    """Check that the compression of a shard matches the suffix of the output.
 
     Raises:
-        UserError: it is not, or cannot be read.
+        UserError: the compression differs, or the shard cannot be read.
     """
     with open_regular(path) as file:
         head = file.read(MAGIC_LENGTH)
-    # Of no lines Zstandard makes no bytes.
+    # Zstandard output is empty if there are no lines.
     if head and detect_format(head) != compression_for(output):
         raise UserError(f"{path}: is not compressed as {output} is to be; give an output of the same suffix")
 
 
 def _copy(part: Part, path: Path, stream: BinaryIO) -> None:
-    """Write the bytes of a part.
+    """Copy the bytes of a shard and verify its digest.
 
     Raises:
-        UserError: they are not what was written there, or cannot be read.
+        UserError: the digest differs, or the shard cannot be read.
     """
     digest = hashlib.sha256()
     with open_regular(path) as file:

@@ -1,7 +1,7 @@
-"""What scores phrase pairs, and how it is loaded: one class and one registration for each kind of model folder.
+"""The interface of scorers, and loading them: one class and one registration for each kind of model folder.
 
-The kind is what `config.json` of the folder says. `annotate`, the per-text phrase tables of +CTX, `rescore`, `score`
-and the Python functions take any scorer. `docs/plugins.md` shows how a plugin registers one.
+`config.json` of the folder names the kind. `annotate`, the per-text phrase tables of +CTX, `rescore`, `score` and the
+Python functions accept any scorer. `docs/plugins.md` shows how a plugin registers a scorer.
 
 Shapes: N occurrences, K columns.
 """
@@ -30,14 +30,14 @@ from phrasescore.table.factors import Factors
 from phrasescore.workers import Shared
 
 MANY_UNKNOWN = 0.5
-"""A share of the words. Where so many are unknown, scores mean little."""
+"""A share of words; scores are unreliable if a larger share is unknown."""
 
 
 @dataclass(frozen=True)
 class WordCounts:
-    """How many words were looked up in the vocabularies of a scorer, and how many of these are unknown.
+    """Numbers of words looked up in the vocabularies of a scorer, and of unknown words among them.
 
-    Source and target are those of the phrase table, whichever side a network predicts.
+    Source and target are those of the phrase table, also for networks that predict the source.
     """
 
     source: int = 0
@@ -56,7 +56,7 @@ class WordCounts:
 
 @dataclass(frozen=True)
 class Scores:
-    """Values of some columns for each occurrence, in the order of the input."""
+    """Values of the requested columns for each occurrence, in the order of the input."""
 
     values_NK: NDArray[np.float64]
     words: WordCounts = WordCounts()
@@ -70,17 +70,17 @@ class Scores:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a worker process loads a scorer."""
+    """Loads a scorer in a worker process."""
 
     folders: tuple[Path, ...]
-    """Absolute."""
+    """Absolute paths."""
     fingerprint: str
     device: str
     precision: Precision
     plugins: tuple[Path, ...]
 
     def __call__(self) -> PhraseScorer:
-        """Load it.
+        """Load the scorer.
 
         Raises:
             UserError: a folder is not accessible to the worker, or has changed.
@@ -94,22 +94,23 @@ class Recipe:
 
 
 class PhraseScorer(ABC):
-    """Gives numbers to occurrences of phrase pairs."""
+    """Scores occurrences of phrase pairs."""
 
     columns: tuple[Column, ...] = (SCORE,)
-    """What it offers, the usual one first."""
+    """The available columns; the first is the default."""
     unit: Literal["phrase", "sentence"] = "phrase"
-    """What it was trained on: `rescore` gives it the phrases of a derivation, or source and target sentence."""
+    """The unit of the training data: `rescore` passes the phrases of a derivation, or source and target sentence."""
     in_context: bool = False
     """Whether its scores depend on the sentence."""
     direction: Direction = "target-given-source"
     factors: Factors | None = None
-    """Which factors of a table's words make its words: None for the surface form, and for text as it is."""
+    """The factors of a table's words that form the words of the model; None for the surface form, and for plain text.
+    """
     recipe: Callable[[], PhraseScorer] | None = None
     """Set by `load_scorer`; without one, worker processes get a pickled copy."""
 
     def __init__(self, folders: Sequence[Path] = (), device: Device | None = None) -> None:
-        """Take the model folders it was read from and where it computes, by default on the CPU."""
+        """Set the model folders and the device, by default the CPU."""
         self.folders = tuple(folders)
         self.device = device or choose_device("cpu", "fp32")
 
@@ -120,11 +121,11 @@ class PhraseScorer(ABC):
 
     @abstractmethod
     def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
-        """Return the values of some of its columns, natural logs where they are log-probabilities.
+        """Score occurrences; log-probabilities are natural logs.
 
         Args:
-            occurrences: what to score.
-            columns: some of `self.columns`; none for the first.
+            occurrences: the occurrences to score.
+            columns: some of `self.columns`; empty for the first.
 
         Raises:
             UserError: a model is damaged.
@@ -132,19 +133,19 @@ class PhraseScorer(ABC):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return ", ".join(map(str, self.folders))
 
     @property
     def note(self) -> str | None:
-        """A warning for whoever scores phrases without their sentences."""
+        """A warning about scoring phrases without their sentences, None if there is none."""
         return None
 
     def column(self, name: str) -> Column:
-        """Return the column of that name.
+        """Return a column by its name.
 
         Raises:
-            UserError: it has none; the message lists those that it has.
+            UserError: it does not exist; the message lists the available columns.
         """
         for column in self.columns:
             if column.name == name:
@@ -153,11 +154,11 @@ class PhraseScorer(ABC):
         raise UserError(f"{self.name}: has no column `{name}`; choose among {names}")
 
     def shared(self) -> Shared[PhraseScorer]:
-        """Return what worker processes get instead of it."""
+        """Return a handle from which worker processes get the scorer."""
         return Shared(self, self.recipe)
 
     def described(self) -> dict[str, Any]:
-        """Return its provenance, for reports."""
+        """Return the provenance, for reports."""
         return {
             "folders": [str(folder) for folder in self.folders],
             "sha256": self.fingerprint,
@@ -169,7 +170,7 @@ def require_in_context(scorer: PhraseScorer) -> None:
     """Check that a scorer conditions on sentences.
 
     Raises:
-        UserError: it does not.
+        UserError: it does not condition on sentences.
     """
     if not scorer.in_context:
         raise UserError(
@@ -180,24 +181,24 @@ def require_in_context(scorer: PhraseScorer) -> None:
 
 @dataclass(frozen=True)
 class ScoringTask:
-    """What worker processes do with occurrences."""
+    """Scores occurrences in a worker process."""
 
     scorer: Shared[PhraseScorer]
     columns: tuple[Column, ...]
 
     def __call__(self, occurrences: Occurrences) -> Scores:
-        """Score them."""
+        """Score the occurrences."""
         with plugins_blamed(), one_thread():
             return self.scorer.get().score(occurrences, self.columns)
 
 
 def fingerprint_of(digests: Sequence[str]) -> str:
-    """Return the SHA-256 of the only model, or one for several, in whatever order they are given."""
+    """Return the SHA-256 of a single model, or one for several that does not depend on their order."""
     return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(sorted(digests)).encode()).hexdigest()
 
 
 Loader = Callable[[Sequence[Path], str, Precision], PhraseScorer]
-"""Takes one or more model folders of the kind, device and precision as a user names them."""
+"""Takes one or more model folders of one kind, the device and the precision as the user names them."""
 SCORERS: Registry[Loader] = Registry("kind of scorer")
 register_scorer = SCORERS.register
 
@@ -219,17 +220,17 @@ def _load_phrase_pair_model(folders: Sequence[Path], device: str, precision: Pre
 def load_scorer(
     *folders: str | Path, device: str = "auto", precision: Precision = "auto", direction: Direction | None = None
 ) -> PhraseScorer:
-    """Load a scorer from its model folder, or the mean of several of one kind.
+    """Load a scorer from its model folder; several folders of one kind give the mean of their scores.
 
     Args:
         folders: model folders that `train`, `phrasescore-smt expected-bleu` or a plugin wrote.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         precision: of matrix products: `auto`, `fp32` or `bf16`.
-        direction: that the models must have been trained for; None for any.
+        direction: the required direction of the models; None for any.
 
     Raises:
-        UserError: a folder cannot be used, the folders are of several kinds or directions or have different
-            vocabularies, or the device does not exist.
+        UserError: a folder cannot be used, the folders differ in kind, direction or vocabularies, or the device does
+            not exist.
     """
     paths = [Path(folder) for folder in folders]
     if not paths:

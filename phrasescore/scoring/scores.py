@@ -1,4 +1,4 @@
-"""What a model says of phrase pairs."""
+"""Scores of phrase pairs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from phrasescore.pairs import Direction, orient
 
 UnknownSide = Literal["target", "source", "both"]
 MANY_UNKNOWN = 0.5
-"""A share of the words. Where so many are unknown, scores mean little."""
+"""A share of words; scores are unreliable if a larger share is unknown."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What is known of each pair, in the order of the input."""
+    """Values for each pair, in the order of the input."""
 
     log_prob: NDArray[np.float64]
-    """ln p(target | source), end symbol included, or f of a function of phrase pairs; not a number where no model was
-    asked."""
+    """ln p(target | source), end symbol included, or f of a phrase-pair model; NaN if no model was run."""
     symbols: NDArray[np.int64]
     """Predicted symbols: target words and the end symbol."""
     unknown_source: NDArray[np.int64]
-    """Source words the network does not know; source and target as the network sees them."""
+    """Number of words outside the source vocabulary; source and target are the input and output of the network."""
     unknown_target: NDArray[np.int64]
     direction: Direction
     words: tuple[int, int] = (0, 0)
