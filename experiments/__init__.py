@@ -1,6 +1,6 @@
-"""What the numbers in the README come from, one command each.
+"""Experiments behind the figures of the README, one command each.
 
-Importing the package first lets it set up OpenMP before torch is loaded.
+Import `phrasescore` first, because it configures OpenMP before torch is loaded.
 """
 
 import phrasescore as phrasescore

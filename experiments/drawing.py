@@ -1,4 +1,4 @@
-"""Pictures as SVG: small, the same in each run, and legible on light and on dark pages."""
+"""Draw SVG plots that are small, reproducible, and legible on light and dark pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SPREAD = 0.15
 _LETTER = 0.085
 """Width of a letter in inches: an upper bound on the average."""
 _STYLE = {
-    # Text as text, and nothing in the file that changes from one run to the next.
+    # Keep text as text, and make the file reproducible.
     "svg.fonttype": "none",
     "svg.hashsalt": "phrasescore",
     "font.family": "sans-serif",
@@ -34,7 +34,7 @@ _STYLE = {
 
 @contextmanager
 def blank(width: float, height: float, layout: Literal["constrained"] | None = None) -> Iterator[Figure]:
-    """Yield a figure without axes, so large in inches, to be drawn and saved inside the `with`."""
+    """Yield a figure without axes; sizes are in inches. Draw and save it inside the `with` block."""
     with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(width, height), layout=layout)
         FigureCanvasSVG(figure)
@@ -43,7 +43,7 @@ def blank(width: float, height: float, layout: Literal["constrained"] | None = N
 
 @contextmanager
 def drawing(width: float, height: float, margins: tuple[float, float, float, float]) -> Iterator[tuple[Figure, Axes]]:
-    """Yield a figure with one pair of axes: a grid without a frame.
+    """Yield a figure with one pair of axes, with a grid and without a frame.
 
     Args:
         width: in inches.
@@ -64,8 +64,8 @@ def dot_plot(label: str, figures: Mapping[str, Mapping[str, float]]) -> bytes:
     """Return an SVG with a line for each corpus and a dot for each system.
 
     Args:
-        label: of the axis.
-        figures: by corpus and system.
+        label: label of the axis.
+        figures: values by corpus and system.
     """
     systems = list(dict.fromkeys(system for values in figures.values() for system in values))
     left = _LETTER * max(map(len, figures)) + 0.2
@@ -83,7 +83,7 @@ def dot_plot(label: str, figures: Mapping[str, Mapping[str, float]]) -> bytes:
 
 
 def svg(figure: Figure) -> bytes:
-    """Return a figure as a file, without names that nothing refers to, for several may stand on one page."""
+    """Return a figure as SVG without unused ids, which could clash if a page has several figures."""
     drawn = io.BytesIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     figure.savefig(drawn, format="svg", transparent=True, metadata=nothing)

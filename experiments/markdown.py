@@ -1,4 +1,4 @@
-"""Tables for people to read."""
+"""Format Markdown tables."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 
 def as_markdown(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    """Return a table."""
+    """Return a Markdown table."""
     rows = [head, ["---"] * len(head), *([cell.replace("|", r"\|") for cell in row] for row in body)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def figures(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield figures out of dictionaries in dictionaries, each with a name made of the keys that lead to it; no None."""
+    """Flatten nested dictionaries: yield the joined keys and the formatted value of each figure; skip None."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield from figures(part, f"{name}, {key.replace('_', ' ')}".removeprefix(", "))

@@ -1,1 +1,1 @@
-"""What the score column is worth: tuned systems with and without it, compared on BLEU."""
+"""Compare the BLEU of tuned systems with and without the neural scores."""

@@ -23,7 +23,7 @@ from phrasescore.training.layers import Sections
 
 @dataclass(frozen=True)
 class DataSection:
-    """Which text."""
+    """The data set."""
 
     name: str = option("multi30k", "data set, see experiments.data")
     source: str = option("en", "language code")
@@ -34,14 +34,14 @@ class DataSection:
 
 @dataclass(frozen=True)
 class TuningSection(TuningConfig):
-    """How each row is tuned."""
+    """Options of tuning, for all rows."""
 
     sentences: int = option(0, "of the dev set, evenly spread; all if 0", minimum=0)
 
 
 @dataclass(frozen=True)
 class ScoringSection:
-    """How networks score translations, in the decoder and on n-best lists."""
+    """Options of networks that score translations, in the decoder and on n-best lists."""
 
     unnormalised: bool = option(
         False, "take the outputs of the neural language model for ln p; it needs language_model.self_normalise"
@@ -89,12 +89,12 @@ _COMMANDS: dict[str, Callable[[Sequence[str], str], object]] = {
 
 
 def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
-    """Read a configuration; `changes` are lines of TOML such as `build.aligner = "hmm"` that come after it.
+    """Read a configuration; `changes` are lines of TOML such as `build.aligner = "hmm"` that override it.
 
-    One without a title has the name of its file.
+    The default title is the name of the file.
 
     Raises:
-        UserError: it cannot be read, has an unknown key or a value of the wrong type, or a command refuses its options.
+        UserError: the file cannot be read, a key or a type is wrong, or a command rejects its options.
     """
     values = read_values(path, changes)
     _check_shape(values, path)
@@ -117,14 +117,14 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
 
 
 def _sections_of(key: str) -> Sections:
-    """Return the sections of settings of the command that a section is for."""
+    """Return the settings of the command that a section configures."""
     if key == "expected_bleu":
         return {}
     return lm_settings.SECTIONS if key == "language_model" else settings.SECTIONS
 
 
 def _check_shape(values: dict[str, Any], path: Path) -> None:
-    """Check the keys outside the sections, and that sections are sections."""
+    """Check the keys outside sections and the types of sections."""
     known = [item.name for item in fields(Config)]
     for key, value in values.items():
         if key not in known:
@@ -148,7 +148,7 @@ def _check_shape(values: dict[str, Any], path: Path) -> None:
 
 def _are_distinct(values: Any, kind: type) -> bool:
     """Return whether these are one value or several of a type, all different."""
-    # By its type, for a truth value is a whole number too.
+    # Compare types, because `bool` is a subclass of `int`.
     is_list = isinstance(values, list) and all(type(value) is kind for value in values)
     return is_list and 0 < len(values) == len(set(values))
 

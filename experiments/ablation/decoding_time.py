@@ -1,10 +1,9 @@
-"""What networks cost in translating: seconds a sentence, in one process on one thread.
+"""Measure the decoding time of systems with networks, in seconds per sentence, in one process with one thread.
 
-The same sentences are decoded twice. The first time nothing is known of them; the second time, as in tuning, a neural
-language model in the decoder finds nearly all its n-grams in its cache. Loading is left out, and so is searching for
-weights; one word is translated once before. The table of a text is made by what loads the system, too; what it takes
-for one word is loading. Seconds are the CPU's, which hardly change when the machine has other work too; where a GPU
-computes the networks they are the clock's.
+The same sentences are decoded twice. The first time, all caches are empty. The second time, as in tuning, the cache of
+a neural language model has nearly all n-grams. The time excludes loading and tuning: one word is translated first, and
+the time for the phrase table of this one word counts as loading. Times are CPU times, which hardly depend on other
+load, or wall-clock times if networks run on a GPU.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from phrasescore.text import text_lines
 
 @dataclass(frozen=True)
 class Rescoring:
-    """How networks choose from n-best lists."""
+    """Reranking of n-best lists by networks."""
 
     choices: Sequence[FeatureSpec]
     """What scores the lists."""
@@ -48,23 +47,23 @@ class Rescoring:
 def time_translating(
     ini: MosesIni, source: Sequence[bytes], column: ScorerColumns | None = None, rescoring: Rescoring | None = None
 ) -> Json:
-    """Return what translating costs.
+    """Measure the decoding time.
 
     Args:
-        ini: tuned; that of the decoder if lists are rescored.
-        source: sentences as tokens.
-        column: what makes a table for the text, to translate with.
-        rescoring: how networks then choose from n-best lists.
+        ini: the tuned moses.ini; that of the decoder if lists are rescored.
+        source: tokenised sentences.
+        column: builds a per-text phrase table.
+        rescoring: reranks n-best lists after decoding.
 
     Returns:
-        `device`, where networks compute; `cold` and `warm`: `seconds` a sentence, `queries` of the neural language
-        model a sentence, and `served`, the share of them that its cache had (None without queries). Besides, in seconds
-        a sentence that are part of both: `placing`, what the table takes, and `rescoring`, scoring and choosing.
+        `device`: device of the networks. `cold` and `warm`: `seconds` per sentence, `queries` of the neural language
+        model per sentence, and `served`, the hit rate of its cache (None without queries). Both include these times in
+        seconds per sentence: `placing`, building the per-text table, and `rescoring`, scoring and reranking.
 
     Raises:
         UserError: a model cannot be loaded.
     """
-    # Where the decoder lets networks compute.
+    # The device that the decoder uses.
     device, seconds = choose_device("auto", "fp32"), dict[str, float]()
 
     @contextmanager
@@ -97,7 +96,7 @@ def time_translating(
 
 
 def _place(ini: MosesIni, source: Sequence[bytes], folder: Path, column: ScorerColumns) -> tuple[MosesIni, list[bytes]]:
-    """Return the system of a text and its sentences, which are written into a new folder."""
+    """Build the per-text system in a new folder; return it with the indexed sentences."""
     folder.mkdir()
     text = folder / "source"
     write_lines(text, source)
@@ -106,15 +105,15 @@ def _place(ini: MosesIni, source: Sequence[bytes], folder: Path, column: ScorerC
 
 
 def _one_word(source: Sequence[bytes]) -> bytes:
-    """Return what is translated once before: hardly any option, and few n-grams for a cache."""
+    """Return a word to translate first: it has few translation options and adds few n-grams to caches."""
     return words_of(source[0])[0]
 
 
 def _warmed_up(ini: MosesIni, source: Sequence[bytes]) -> SentenceDecoder:
-    """Return a decoder of the sentences that has done what a process does once; its caches have next to nothing."""
+    """Return a decoder after all one-time initialisation, with nearly empty caches."""
     ini = ini.copy()
     for feature in ini.features():
-        # Scores in a file would be those of earlier decodings.
+        # A cache file would have scores of earlier decodings.
         ini.remove_argument(feature.label, "cache")
     sentences = [words_of(line) for line in [*source, _one_word(source)]]
     decoder = SentenceDecoder(ini, read_settings(ini), sentences)
@@ -123,7 +122,7 @@ def _warmed_up(ini: MosesIni, source: Sequence[bytes]) -> SentenceDecoder:
 
 
 def _decode(decoder: SentenceDecoder, sentences: int, size: int) -> tuple[Json, list[bytes]]:
-    """Return what the neural language model was asked and its cache had, and the lines of n-best lists of a size."""
+    """Decode; return query counts of the neural language model and the lines of n-best lists of the given size."""
     neural = [one for one in decoder.model.context_features if isinstance(one, NeuralLanguageModelFeature)]
     for feature in neural:
         feature.queries = feature.served = 0

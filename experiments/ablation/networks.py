@@ -1,4 +1,4 @@
-"""The networks of an ablation, and the moses.ini of each row: a network is trained when a row first asks for it."""
+"""The networks of an ablation and the moses.ini of each row. Networks are trained on demand."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ class Networks:
         baseline: Callable[[], Json],
         processes: int | None = None,
     ) -> None:
-        """Nothing is trained yet.
+        """Train no network yet.
 
         Args:
-            folder: of the ablation; `system/` and `prepared/` lie in it.
-            config: with the options of the networks.
-            system: what the system was built of, for the steps.
-            steps: of the ablation.
-            baseline: tunes the baseline with the first seed, if it is not yet, and returns what was found.
-            processes: to share work among.
+            folder: folder of the ablation, with the subfolders `system/` and `prepared/`.
+            config: configuration with the options of the networks.
+            system: dependencies of the system, for the steps.
+            steps: the steps of the ablation.
+            baseline: tunes the baseline with the first seed if necessary, and returns the result.
+            processes: number of worker processes.
         """
         self._folder, self._config, self._system, self._steps = folder, config, system, steps
         self._baseline, self._processes = baseline, processes
@@ -63,11 +63,7 @@ class Networks:
         """What made each network and function, in the folder."""
 
     def ini_of(self, row: Row) -> tuple[MosesIni, Json]:
-        """Return the moses.ini of a row without networks that score lists, not tuned, and what it rests on.
-
-        Raises:
-            UserError: a step fails.
-        """
+        """Return the untuned moses.ini of a row without rescoring networks, and its dependencies."""
         ini = self._ini()
         rests_on: Json = {"system": self._system, "networks": {}, "decoder": self._config.decoder}
         table, name = self._folder / "system" / PHRASE_TABLE, PHRASE_TABLE.removesuffix(".gz")
@@ -89,21 +85,21 @@ class Networks:
                 rests_on["unnormalised"] = True
             add_feature(ini, "CSLM", "CSLM0", arguments, [NEW_WEIGHT])
         if "CTX" in row.parts:
-            # Last, for the weights of all features choose options.
+            # Last, because the weights of all features select translation options.
             rests_on["networks"][CONTEXT] = self._train(CONTEXT)
             add_columns_in_context(ini, 1)
             name_networks(ini, [self._folder / CONTEXT])
         return ini, rests_on
 
     def _ini(self) -> MosesIni:
-        """Return the moses.ini of the baseline, with the settings of the decoder."""
+        """Return the moses.ini of the baseline with the configured decoder settings."""
         ini = MosesIni.read(self._folder / "system" / "moses.ini")
         for section, value in self._config.decoder.items():
             ini.set_values(section, [str(value)])
         return ini
 
     def scorers(self, row: Row) -> list[FeatureSpec]:
-        """Return what scores the n-best lists of a row; it is trained if it is not yet."""
+        """Return the features that rescore n-best lists of a row; train them if necessary."""
         column = UNNORMALISED if self._config.scoring.unnormalised else None
         known = {"CSLM": (CSLM, column), "S2S": (S2S, None)}
         specs = []
@@ -114,16 +110,12 @@ class Networks:
         return specs
 
     def context_column(self, processes: int | None = None) -> ScorerColumns:
-        """Return the column that the network of sentences makes of a text; it is trained if it is not yet."""
+        """Return the +CTX column for per-text phrase tables; train its network if necessary."""
         self._train(CONTEXT)
         return ScorerColumns(load_scorer(self._folder / CONTEXT, precision="fp32"), processes)
 
     def described(self) -> dict[str, Json]:
-        """Return what is known of each network that was asked for: its training, and perplexities of a language model.
-
-        Raises:
-            UserError: a step fails.
-        """
+        """Describe each network in use: its training, and the perplexities of language models."""
         described = {name: dict(trained) for name, trained in self.trained.items()}
         if CSLM in described:
             is_self_normalised = described[CSLM]["config"]["model"]["self_normalise"] > 0
@@ -132,7 +124,7 @@ class Networks:
         return described
 
     def _perplexities(self, *options: str) -> Json:
-        """Return the report of `phrasescore lm score` on the test text, with the n-gram model; dev gives the weight."""
+        """Return the report of `phrasescore lm score` on the test set, with the n-gram model; dev gives the weight."""
         backoff = MosesIni.read(self._folder / "system" / "moses.ini").language_model()
         command = ["lm", "score", self._text("test", "target"), "-m", str(self._folder / CSLM), *options]
         command += ["--backoff", str(backoff), "--interpolate", "auto", "--weight-text", self._text("dev", "target")]
@@ -148,14 +140,14 @@ class Networks:
         return found
 
     def _text(self, part: str, side: str) -> str:
-        """Return the prepared text of a part of the data set."""
+        """Return the path of a prepared text, for instance of dev."""
         if part == "train":
             language = self._config.data.source if side == "source" else self._config.data.target
             return str(self._folder / "system" / "corpus" / f"train.{language}")
         return str(self._folder / "prepared" / f"{part}.{'source' if side == 'source' else 'reference0'}")
 
     def _train(self, name: str) -> Json:
-        """Train a network or a function of phrase pairs, if it is not yet, and return what is known of it."""
+        """Train a network or a phrase-pair model if necessary; return its description."""
         if name == PAIR_FUNCTION:
             return self._pair_function()
         command = self._command(name)
@@ -166,7 +158,7 @@ class Networks:
         return self.trained[name]
 
     def _command(self, name: str) -> list[str]:
-        """Return the command that trains a network, without where to."""
+        """Return the command that trains a network, without the output."""
         config, system = self._config, self._folder / "system"
         if name == CSLM:
             texts = [self._text("train", "target"), "--validation", self._text("dev", "target")]
@@ -186,7 +178,7 @@ class Networks:
         return [*command, *self._network_options(name)]
 
     def _pair_function(self) -> Json:
-        """Train the function of phrase pairs with the baseline's weights, if it is not yet; return what is known."""
+        """Train the phrase-pair model with the weights of the baseline if necessary; return its description."""
         found, folder = self._baseline(), self._folder / PAIR_FUNCTION
         command = ["expected-bleu", str(self._folder / f"{PAIR_FUNCTION}.ini"), "-o", str(folder)]
         command += self._config.expected_bleu
@@ -207,7 +199,7 @@ class Networks:
         return known
 
     def _network_options(self, name: str) -> list[str]:
-        """Return the options of a network, which differs from the first one in its direction or seed."""
+        """Return the options of a network; networks differ in direction or seed."""
         options = [*self._config.network]
         if name == REVERSE:
             return [*options, "--direction", "source-given-target"]
@@ -221,11 +213,11 @@ class Networks:
         return [*options, "--seed", str(first + number)]
 
     def _inside(self, words: Sequence[str]) -> list[str]:
-        """Return words of a command with paths from the folder, so that what was done holds wherever it lies."""
+        """Return a command with paths relative to the folder, so that the folder can be moved."""
         return [word.removeprefix(f"{self._folder}/") for word in words]
 
     def _annotate(self, table: Path, name: str, rests_on: Json, column: Column) -> Path:
-        """Score the lines that the texts can use: a few per cent of the table."""
+        """Score only lines that match the texts: a few per cent of the table."""
         annotated = self._folder / "tables" / f"{name}.gz"
         annotated.parent.mkdir(exist_ok=True)
         models = [word for network in column.networks for word in ("-m", str(self._folder / network))]

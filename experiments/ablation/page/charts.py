@@ -1,4 +1,4 @@
-"""The charts of the page, as SVG that stands inside it."""
+"""The charts of the page, as inline SVG."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _WIDTH = 5.0
 
 
 def row_chart(unit: str, measure: str, rows: Mapping[str, Json]) -> Markup:
-    """Return a line for each row: its seeds, their mean and standard deviation. The mean of the first goes through.
+    """Plot the seeds, mean and standard deviation of each row, with a reference line at the mean of the first row.
 
     Args:
-        unit: what the axis has.
-        measure: its key in the rows.
-        rows: as in `summary.json`.
+        unit: label of the axis.
+        measure: key of the values in the rows.
+        rows: rows as in `summary.json`.
     """
     longest = max(map(len, rows))
     means = {name: row[measure]["mean"] for name, row in rows.items()}
@@ -39,13 +39,13 @@ def row_chart(unit: str, measure: str, rows: Mapping[str, Json]) -> Markup:
 
 
 def learning_chart(name: str, network: Json) -> Markup:
-    """Return the losses of a network by updates, with a ring around what the weights that were kept have."""
+    """Plot the losses of a network by update, with a ring around those of the saved weights."""
     evaluations, best = network["evaluations"], network["best"]["update"]
     losses = pd.json_normalize(evaluations).set_index("update")
-    # Of a network for sentences the teacher-forced loss is what that of the others is.
+    # For sentence networks, the teacher-forced loss is comparable with the loss of other networks.
     losses.columns = losses.columns.str.replace("teacher_forced_", "")
     unit = next((unit for unit in UNITS if any(column.endswith(f".per_{unit}") for column in losses)), UNITS[0])
-    # On other pairs or text; the loss that chooses the weights first.
+    # The loss that selects the weights comes first.
     columns = {"training_loss": "training", f"validation.per_{unit}": "dev set", f"held_out.per_{unit}": "held out"}
     losses = losses.reindex(columns=list(columns)).rename(columns=columns).dropna(axis="columns", how="all")
     with drawing(_WIDTH, 3, (0.6, 0.15, 0.5, 0.35)) as (figure, axes):
@@ -65,7 +65,7 @@ def learning_chart(name: str, network: Json) -> Markup:
 
 
 def _inside(figure: Figure, description: str) -> Markup:
-    """Return a figure as a part of a page; the description is for those who cannot see it."""
+    """Return a figure as inline SVG with an accessible description."""
     drawn = svg(figure).decode()
     opening = Markup('<svg role="img" aria-label="{}" class="chart"').format(description)
     return Markup(drawn[drawn.index("<svg") :]).replace("<svg", opening, 1)

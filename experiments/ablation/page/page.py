@@ -1,4 +1,4 @@
-"""The page: one HTML file with its style and its script inside, and nothing to fetch."""
+"""Render the report as one HTML file with inline style and script."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ _ROWS = ["test BLEU", "against {}", "p against {}", "dev BLEU", "chrF", "TER", "
 
 @dataclass(frozen=True)
 class AblationPage:
-    """An ablation, as the page's template wants it."""
+    """The data of an ablation for the page template."""
 
     folder: Path
     report: Json
 
     @cached_property
     def kept(self) -> Json:
-        """What is kept of it."""
+        """The summary."""
         return summary(self.report)
 
     @cached_property
     def table(self) -> Table:
-        """The rows."""
+        """The rows of the ablation."""
         return rows_of(self.kept)
 
     @property
     def first(self) -> str:
-        """The row that others are compared with: the baseline if there is one."""
+        """The reference row: the baseline if there is one."""
         return BASELINE if BASELINE in self.table.rows else next(iter(self.table.rows))
 
     @property
     def best(self) -> str:
-        """The row with the highest dev BLEU besides that one, if there are others; the test text has no part in it.
+        """The row with the highest dev BLEU except the reference row; the test set is not used.
 
-        Rows whose lists are rescored are left out where there are others: their dev BLEU is that of the lists that they
-        were tuned on, and flatters.
+        Rescoring rows are excluded if there are other rows, because their dev BLEU is measured on the lists that they
+        were tuned on and is optimistic.
         """
         others = [name for name in self.table.rows if name != self.first]
         others = [name for name in others if not Row.parse(name).listed] or others or [self.first]
@@ -59,7 +59,7 @@ class AblationPage:
 
     @property
     def conclusion(self) -> str:
-        """What came out, in a sentence."""
+        """One-sentence conclusion."""
         first, best = self.first, self.best
         compared = self.kept["rows"][best]["against"].get(first)
         said = f"{best} has {self.table.text(best, 'test BLEU', '.2f')} BLEU on the test text"
@@ -77,48 +77,48 @@ class AblationPage:
 
     @property
     def parts(self) -> dict[str, str]:
-        """What the parts are that the rows are named by."""
+        """Descriptions of the parts in the names of rows."""
         used = {part for name in self.table.rows for part in Row.parse(name).parts}
         return {part: what for part, what in PARTS.items() if part in used}
 
     @property
     def costs(self) -> Selection:
-        """What translating costs."""
+        """The decoding times."""
         return self.table.select(list(COSTS))
 
     @property
     def networks(self) -> list[list[str]]:
-        """A line for each thing that is known of the networks, a column for each network: they stay narrow."""
+        """Table of the networks, transposed to stay narrow: one column per network."""
         table = networks_of(self.kept)
         return _turned(table.select(list(table.columns)))
 
     @property
     def weights(self) -> list[list[str]]:
-        """A line for each weight, a column for each row."""
+        """Table of the weights: one line per weight, one column per row."""
         names = [column for column in self.table.columns if column.startswith("weight of ")]
         return [[name.removeprefix("weight of "), *cells] for name, *cells in _turned(self.table.select(names))]
 
     @property
     def bleu_charts(self) -> list[Markup]:
-        """BLEU of the rows on test and dev text."""
+        """Charts of BLEU on the test and dev sets."""
         rows = {self.first: self.kept["rows"][self.first], **self.kept["rows"]}
         return [row_chart("test BLEU", "test_bleu", rows), row_chart("dev BLEU", "dev_bleu", rows)]
 
     @property
     def learning_charts(self) -> list[Markup]:
-        """How the networks learnt."""
+        """Learning curves of the networks."""
         return [learning_chart(name, network) for name, network in self.report["networks"].items()]
 
     @cached_property
     def translations(self) -> list[Sentence]:
-        """What the rows made of the test text, if it is there and there is something to compare."""
+        """Translations of test sentences; empty without test set or without a second row."""
         if self.first == self.best:
             return []
         return read_translations(self.folder, self.report, self.first, self.best)
 
     @property
     def provenance(self) -> dict[str, str]:
-        """What one needs to do it again, as JSON."""
+        """Information for reproduction, as JSON."""
         told = {"signatures": self.kept["signatures"], **self.kept["provenance"]}
         told |= {name: self.report[name] for name in ("build", "tables") if name in self.report}
         told |= {f"network {name}": network for name, network in self.kept["networks"].items()}
@@ -126,16 +126,12 @@ class AblationPage:
 
 
 def _turned(selection: Selection) -> list[list[str]]:
-    """Return a table with its rows as columns."""
+    """Transpose a table."""
     return [list(line) for line in zip(selection.head(), *selection.body(), strict=True)]
 
 
 def write_page(report: Json, folder: Path) -> None:
-    """Write report.html about an ablation into its folder.
-
-    Raises:
-        UserError: it cannot be written.
-    """
+    """Write report.html about an ablation into its folder."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
     )

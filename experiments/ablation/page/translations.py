@@ -1,4 +1,4 @@
-"""Test sentences as the rows translate them."""
+"""Translations of test sentences by the rows."""
 
 from __future__ import annotations
 
@@ -34,15 +34,13 @@ class Sentence:
 
 
 def read_translations(folder: Path, report: Mapping[str, Any], first: str, best: str) -> list[Sentence]:
-    """Return the first sentences of the test text with what the rows made of them with the first seed.
-
-    There are none if the test text is not there.
+    """Return the first test sentences with the translations by all rows (first seed); empty without test set.
 
     Args:
-        folder: of the ablation.
-        report: of the ablation.
-        first: the row that others are compared with.
-        best: the row whose change is told.
+        folder: folder of the ablation.
+        report: report of the ablation.
+        first: the reference row.
+        best: the row whose difference from the reference row is shown.
     """
     data, seed = DataFolder(folder / "data", report["data"]), report["rows"][first]["seeds"][0]["seed"]
     names = [first, *(name for name in report["rows"] if name != first)]
@@ -59,7 +57,7 @@ def read_translations(folder: Path, report: Mapping[str, Any], first: str, best:
         references, outputs = lines[1 : len(given)], lines[len(given) :]
         scores = [metric.sentence_score(output, references).score for output in outputs]
         if is_tokenised:
-            # Such text has Moses' escapes, which are not for the eye.
+            # Decode Moses' escapes for display.
             lines = list(map(html.unescape, lines))
         said = _grouped(names, lines[len(given) :], scores)
         change = scores[names.index(best)] - scores[0]
@@ -68,7 +66,7 @@ def read_translations(folder: Path, report: Mapping[str, Any], first: str, best:
 
 
 def _grouped(names: Sequence[str], lines: Sequence[str], scores: Sequence[float]) -> list[tuple[str, Markup, float]]:
-    """Return the translations of a sentence; rows with the same one share it."""
+    """Group the rows of a sentence by translation."""
     rows: dict[str, list[str]] = {}
     for name, line in zip(names, lines, strict=True):
         rows.setdefault(line, []).append(name)
@@ -76,7 +74,7 @@ def _grouped(names: Sequence[str], lines: Sequence[str], scores: Sequence[float]
 
 
 def word_differences(before: str, after: str) -> Markup:
-    """Return the words of `after`: new ones as `ins`, and as `del` those of `before` that nothing replaces."""
+    """Mark up `after`: inserted words as `ins`, and words of `before` that were deleted as `del`."""
     old, new = before.split(" "), after.split(" ")
     runs = []
     for operation, i, j, k, m in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
