@@ -1,10 +1,10 @@
-"""Tensors and facts about them as one safetensors file, which carries a digest of itself.
+"""Tensors and facts about them in one safetensors file, which carries its own digest.
 
-The header begins with `{"__metadata__":{"sha256":"DIGEST","facts":"JSON"}`: first the SHA-256 of every byte of the file
-but the beginning up to the digest and the digest itself, then the facts. So a single bit that has changed is noticed,
-wherever it is, and equal tensors with equal facts are equal files.
+The header begins with `{"__metadata__":{"sha256":"DIGEST","facts":"JSON"}`. The digest is the SHA-256 of every byte of
+the file except the beginning up to and including the digest itself. So any changed bit is detected, and equal tensors
+with equal facts give identical files.
 
-A file of a stranger costs no more than its header until it is known what it claims to hold.
+The header of an untrusted file is validated before memory for its tensors is allocated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import open_output, open_regular
 
 _LENGTH = struct.Struct("<Q")
-"""The first bytes of a file: how long the header is."""
+"""The first bytes of a file: the length of the header."""
 _MOST_HEADER, _MOST_BYTES, _MOST_DIMENSIONS = 1 << 22, 1 << 35, 8
 _METADATA = "__metadata__"
 _START = b'{"__metadata__":{"sha256":"'
@@ -42,19 +42,19 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 class DamagedError(Exception):
-    """The bytes of a file are not those that were written."""
+    """The bytes of a file differ from those that were written."""
 
 
 @dataclass(frozen=True)
 class TensorFile:
-    """A file whose digest, if it has one, is right; its tensors are still to be read."""
+    """An open file whose digest, if it has one, was verified; tensors are read on demand."""
 
     shapes: Shapes
     has_digest: bool
     facts: dict[str, Any]
-    """What was written with the tensors; nothing in a file without a digest."""
+    """The facts written with the tensors; empty in a file without a digest."""
     metadata: dict[str, str]
-    """What else is in it, as texts."""
+    """Other metadata, as strings."""
     sha256: str
     """SHA-256 of the whole file."""
     _stream: BinaryIO
@@ -63,7 +63,7 @@ class TensorFile:
         """Return the tensors.
 
         Raises:
-            DamagedError: they are not what the header says.
+            DamagedError: they do not match the header.
         """
         self._stream.seek(0)
         try:
@@ -73,12 +73,12 @@ class TensorFile:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> None:
-    """Write tensors, and facts that JSON can hold, whole or not at all."""
+    """Write tensors, and facts that JSON can represent, atomically."""
     content = memoryview(save({name: tensor.contiguous() for name, tensor in tensors.items()}))
     end = _LENGTH.size + _LENGTH.unpack(content[: _LENGTH.size])[0]
     metadata = {"sha256": "0" * _DIGITS, "facts": json.dumps(facts)}
     header = _to_json({_METADATA: metadata, **json.loads(bytes(content[_LENGTH.size : end]))})
-    # As safetensors does it: numbers of 64 bits begin at multiples of 8.
+    # As safetensors does: 64-bit numbers are aligned to 8 bytes.
     header += b" " * (-len(header) % _LENGTH.size)
     length, rest = _LENGTH.pack(len(header)), header[len(_START) + _DIGITS :]
     digest = hashlib.sha256(length + rest)
@@ -94,11 +94,11 @@ def _to_json(value: object) -> bytes:
 
 @contextmanager
 def open_tensors(path: Path) -> Iterator[TensorFile]:
-    """Open a file and check that it is of the size that its header promises, and its digest.
+    """Open a file and verify its size and its digest.
 
     Raises:
-        UserError: it cannot be read, or is no regular file.
-        DamagedError: it is not as it was written.
+        UserError: it cannot be read, or is not a regular file.
+        DamagedError: its content has changed since it was written.
     """
     with open_regular(path) as stream:
         size = os.fstat(stream.fileno()).st_size
@@ -112,7 +112,7 @@ def open_tensors(path: Path) -> Iterator[TensorFile]:
         if size != _LENGTH.size + length + data:
             raise DamagedError
         has_digest = header.startswith(_START)
-        # Facts stand beside a digest; where only they are left, what announces it is damaged.
+        # Facts come with a digest; facts without a digest mean that the key of the digest is damaged.
         if has_digest != ("facts" in metadata):
             raise DamagedError
         whole = hashlib.sha256(start + header)
@@ -130,26 +130,26 @@ def open_tensors(path: Path) -> Iterator[TensorFile]:
 
 @dataclass(frozen=True)
 class _Described:
-    """What a header says of a tensor."""
+    """A tensor as the header describes it."""
 
     kind: Any
     shape: tuple[Any, ...]
 
     @property
     def is_possible(self) -> bool:
-        """Whether the type is known and the shape one of a tensor that fits into a file."""
+        """Return whether the type is known, and the shape is valid and small enough for a file."""
         is_shape = len(self.shape) <= _MOST_DIMENSIONS and all(isinstance(n, int) for n in self.shape)
         is_kind = isinstance(self.kind, str) and self.kind in _ITEM_SIZES
         return is_kind and is_shape and all(0 <= n <= _MOST_BYTES for n in self.shape)
 
     @property
     def size(self) -> int:
-        """How many bytes it takes."""
+        """Return the size in bytes."""
         return int(math.prod(self.shape)) * _ITEM_SIZES[self.kind]
 
 
 def _parse(header: bytes) -> tuple[dict[str, str], dict[str, _Described]]:
-    """Return the metadata of a header, and the tensors by name."""
+    """Parse a header into the metadata, and the tensors by name."""
     values = _object(header)
     try:
         metadata = dict(values.pop(_METADATA, {}))

@@ -1,8 +1,8 @@
-"""Texts, a sentence or phrase a line: the one way in which they are read.
+"""Read texts, one sentence or phrase per line.
 
-A line ends at the line feed alone: a form feed or a U+2028 is part of it. Carriage returns at its end are dropped, as
-are byte order marks of UTF-8 at the start of the text. A line is bytes: one that is not UTF-8 may pass as words that
-nothing knows, but is counted. What can be no line of a text is refused.
+Only a line feed ends a line: a form feed or a U+2028 is part of it. Carriage returns at the end of a line and UTF-8
+byte order marks at the start of the text are dropped. Lines are bytes: a line that is not UTF-8 is counted, and may be
+read as unknown words. Input that cannot be a text is an error.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from phrasescore.errors import UserError
 from phrasescore.files import bounded_lines, display_name, open_input
 
 Say = Callable[[str], None]
-"""Told a sentence for the user."""
+"""Called with a message for the user."""
 
 Show = Callable[[float | None, str], None]
-"""Shown how far a piece of work is: the share that is done, None if that is unknown, and a few words."""
+"""Progress callback: the fraction that is complete, None if unknown, and a short text."""
 
 _CHUNK_BYTES = 1 << 24
 
@@ -32,33 +32,33 @@ _OTHER_MARKS = {
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
-"""The longer ones first, for one begins with another."""
+"""Longest first, because some are prefixes of others."""
 
 _FEW_LINES, _SMALL_SHARE = 2, 0.05
-"""Unusual lines that are not worth a warning: so many, and a smaller share of all lines."""
+"""No warning for this many unusual lines, if they are also below this fraction of all lines."""
 
 LineReader = Callable[[BinaryIO, str], Iterator[bytes]]
-"""Yields the lines of an open text that messages call by some name: `lines_of` or `utf8_lines_of`."""
+"""Yields the lines of an open text with a name for messages: `lines_of` or `utf8_lines_of`."""
 
 _Item = TypeVar("_Item", bound=Sized)
 _Row = TypeVar("_Row", bound=Sequence[bytes] | Sequence[str])
 
 
 def counted(number: int, name: str) -> str:
-    """Return how many there are, with the name of one: `1 line`, `2,000 lines`."""
+    """Return a number with a noun: `1 line`, `2,000 lines`."""
     return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
 def silently(sentence: str) -> None:
-    """Tell nobody."""
+    """Discard a message."""
 
 
 def unseen(share: float | None, text: str) -> None:
-    """Show nobody."""
+    """Discard a progress report."""
 
 
 def is_text(words: bytes) -> bool:
-    """Whether a word, or a line, is valid UTF-8. A word that is not can never enter a vocabulary: it is unknown."""
+    """Return whether a word or a line is valid UTF-8. An invalid word is never in a vocabulary."""
     try:
         words.decode("utf-8")
     except UnicodeDecodeError:
@@ -67,19 +67,19 @@ def is_text(words: bytes) -> bool:
 
 
 def text_lines(path: str | Path, say: Say = silently) -> Iterator[bytes]:
-    """Yield the lines of a text, without their ends; after the last one, `say` is told what is unusual in them.
+    """Yield the lines of a text, without their ends; after the last line, call `say` with warnings about unusual lines.
 
-    Those are lines that are not UTF-8, sentence marks and `|||`, which are taken for words.
+    Unusual lines are not UTF-8, or have sentence marks or `|||`, which are read as words.
 
     Raises:
-        UserError: the file cannot be read, or is no text: it is UTF-16 or UTF-32, or has a NUL or an overlong line.
+        UserError: the file cannot be read or is not a text: it is UTF-16 or UTF-32, or has a NUL or an overlong line.
     """
     with open_input(path) as source:
         yield from lines_of(source.stream, display_name(path), say)
 
 
 def lines_of(stream: BinaryIO, name: str, say: Say = silently) -> Iterator[bytes]:
-    """Yield the lines of an open text, which messages call `name`; see `text_lines`."""
+    """Yield the lines of an open text; `name` is its name in messages; see `text_lines`."""
     unusual = _UnusualLines()
     for number, line in _numbered_lines(stream, name):
         unusual.add(number, line)
@@ -88,17 +88,17 @@ def lines_of(stream: BinaryIO, name: str, say: Say = silently) -> Iterator[bytes
 
 
 def utf8_lines(path: str | Path, say: Say = silently) -> Iterator[bytes]:
-    """Yield the lines of a text that something is measured by: one that is not UTF-8 would make the number wrong.
+    """Yield the lines of a text for evaluation, where a line that is not UTF-8 would distort the result.
 
     Raises:
-        UserError: see `text_lines`, or a line is not UTF-8.
+        UserError: see `text_lines`; or a line is not UTF-8.
     """
     with open_input(path) as source:
         yield from utf8_lines_of(source.stream, display_name(path), say)
 
 
 def utf8_lines_of(stream: BinaryIO, name: str, say: Say = silently) -> Iterator[bytes]:
-    """Yield the lines of an open text, which messages call `name`; see `utf8_lines`."""
+    """Yield the lines of an open text; `name` is its name in messages; see `utf8_lines`."""
     for number, line in enumerate(lines_of(stream, name, say), 1):
         if not is_text(line):
             raise UserError(
@@ -110,7 +110,7 @@ def utf8_lines_of(stream: BinaryIO, name: str, say: Say = silently) -> Iterator[
 
 @dataclass
 class _UnusualLines:
-    """Counts the lines of a text that are hardly what its reader takes them for."""
+    """Counts lines that are probably not what the reader expects."""
 
     lines: int = 0
     undecodable: int = 0
@@ -121,7 +121,6 @@ class _UnusualLines:
     """Lines with the separator of phrase tables and n-best lists."""
 
     def add(self, number: int, line: bytes) -> None:
-        """Count a line."""
         self.lines = number
         if not is_text(line):
             self.undecodable += 1
@@ -131,7 +130,7 @@ class _UnusualLines:
         self.with_fields += b" ||| " in line
 
     def report(self, name: str, say: Say) -> None:
-        """Report what was counted. A few lines with marks or separators may be sentences about these."""
+        """Report the counts, unless few lines have marks or separators, which may be sentences about these."""
         if self.undecodable:
             say(
                 f"{name}: lines that are not UTF-8: {self.undecodable:,}, the first one {self.first_undecodable}; "
@@ -148,10 +147,10 @@ class _UnusualLines:
 def lines_abreast(
     *paths: str | Path, read: Callable[[str | Path], Iterator[bytes]] = text_lines
 ) -> Iterator[tuple[bytes, ...]]:
-    """Yield the lines of some texts side by side.
+    """Yield the lines of parallel texts together.
 
     Raises:
-        UserError: see `read`; or, after the last lines that all texts have, one has more.
+        UserError: see `read`; or the texts differ in length, which is detected at the end of the shortest.
     """
     texts = [read(path) for path in paths]
     for number, lines in enumerate(zip_longest(*texts)):
@@ -168,9 +167,9 @@ def lines_abreast(
 
 
 def noting_one_sided(rows: Iterable[_Row], names: tuple[str, str], say: Say) -> Iterator[_Row]:
-    """Yield the lines of parallel texts; `say` is told how often only one of the first two texts has an empty line.
+    """Yield the lines of parallel texts; report how many are empty in only one of the first two texts.
 
-    Such lines are the best sign that one of the two texts is shifted. `names` are those of the two texts.
+    Such lines are the best sign of a misalignment of the texts. `names` are those of the two texts.
     """
     count = first = 0
     for number, row in enumerate(rows, 1):
@@ -187,17 +186,17 @@ def noting_one_sided(rows: Iterable[_Row], names: tuple[str, str], say: Say) -> 
 
 
 def note_one_sided(one: Iterable[AnyStr], other: Iterable[AnyStr], names: tuple[object, object], say: Say) -> None:
-    """Tell `say` how many lines are empty in only one of two parallel texts, see `noting_one_sided`."""
+    """Call `say` with the number of lines that are empty in only one of two parallel texts; see `noting_one_sided`."""
     deque(noting_one_sided(zip(one, other, strict=True), (str(names[0]), str(names[1])), say), maxlen=0)
 
 
 def chunks(items: Iterable[_Item], most: int, size: Callable[[_Item], int] = len) -> Iterator[list[_Item]]:
-    """Yield so many items at once, lines for one; fewer where they are long, so that the memory is bounded.
+    """Yield chunks of at most `most` items; chunks of large items have fewer, which bounds the memory.
 
     Args:
-        items: what to divide.
-        most: items of a chunk.
-        size: bytes of an item.
+        items: the items to divide.
+        most: maximum number of items of a chunk.
+        size: returns the bytes of an item.
     """
     chunk: list[_Item] = []
     total = 0
@@ -215,7 +214,7 @@ def _numbered_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
     """Yield the lines with their numbers, from 1.
 
     Raises:
-        UserError: one can be no line of a text.
+        UserError: a line is not text.
     """
     for number, line in bounded_lines(stream, name):
         if number == 1:
@@ -225,11 +224,11 @@ def _numbered_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
                         f"{name}: line 1: begins with the byte order mark of {encoding}; give UTF-8, as by "
                         f"`iconv -f {encoding} -t UTF-8`"
                     )
-            # Programs that put one before what has one already are not rare.
+            # Some programs add a byte order mark to a text that already has one.
             while line.startswith(codecs.BOM_UTF8):
                 line = line.removeprefix(codecs.BOM_UTF8)
             if not line:
-                # Of a file that has nothing else.
+                # The file has only a byte order mark.
                 return
         if b"\0" in line:
             raise UserError(

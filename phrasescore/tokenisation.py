@@ -1,8 +1,8 @@
-"""Raw text into words, and back.
+"""Tokenisation and detokenisation of raw text.
 
-sacremoses does the work; it writes what Moses' normalize-punctuation.perl, tokenizer.perl and detokenizer.perl write,
-but for details. One is no detail: those programs put blanks around combining marks and joiners, which here stay with
-their letters, see `WrittenCharacters`.
+sacremoses produces the output of Moses' normalize-punctuation.perl, tokenizer.perl and detokenizer.perl, except for
+details. One difference matters: those programs put spaces around combining marks and joiners, which this module keeps
+attached to their letters; see `WrittenCharacters`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from functools import cache
 from phrasescore.errors import UserError
 from phrasescore.written_characters import WrittenCharacters, clause_ends, extending_characters, unknown_letters
 
-# What some program takes for the end of a word or of a line (Unicode's Cc, Zs, Zl and Zp), the zero width space and
-# the byte order mark.
+# Characters that some program treats as the end of a word or line (Unicode's Cc, Zs, Zl and Zp), the zero width space
+# and the byte order mark.
 _BLANKS = re.compile("[\0-\x20\x7f-\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]+")
 # tokenizer.perl splits the last full stop even from an abbreviation; sacremoses does not.
 _LAST_STOP = re.compile(r"(?<=[^ .])\.$")
@@ -23,7 +23,7 @@ _MISSING = "tokenising needs sacremoses; pip install sacremoses, or give tokenis
 
 
 def with_single_blanks(text: str) -> str:
-    """Put one blank for each run of blanks, control characters and line ends of any kind, and none at the ends."""
+    """Replace each run of whitespace, control characters and line ends by one space, and strip the ends."""
     return _BLANKS.sub(" ", text).strip(" ")
 
 
@@ -32,7 +32,7 @@ def tokenise(texts: Iterable[str], language: str) -> list[str]:
 
     Args:
         texts: lines.
-        language: its code, as en, which chooses the abbreviations and the rules for apostrophes and quotation marks.
+        language: a code such as en, which selects abbreviations and the rules for apostrophes and quotation marks.
 
     Raises:
         UserError: the language is empty, or sacremoses is not installed.
@@ -50,11 +50,11 @@ def tokenise(texts: Iterable[str], language: str) -> list[str]:
     def split(text: str) -> str:
         return _LAST_STOP.sub(" .", tokeniser.tokenize(text, return_str=True, escape=False))
 
-    # Compiled once: `normalize` looks its fifty expressions up again for each line, which takes nearly twice the time.
+    # Compile the fifty patterns once; `normalize` looks them up again for each line, which takes nearly twice the time.
     normalisations = [(re.compile(pattern), new) for pattern, new in MosesPunctNormalizer(language).substitutions]
     tokenised = []
     for text in texts:
-        # Before the no-break spaces go: some of these rules ask for them.
+        # Run these rules before no-break spaces are removed, because some of them match no-break spaces.
         for pattern, new in normalisations:
             text = pattern.sub(new, text)
         tokenised.append(characters.keep_whole(with_single_blanks(text), split))
@@ -62,7 +62,7 @@ def tokenise(texts: Iterable[str], language: str) -> list[str]:
 
 
 def has_rules(language: str) -> bool:
-    """Whether the tokeniser knows the abbreviations of a language; of another it takes those of English.
+    """Return whether the tokeniser has abbreviations for a language; otherwise it uses those of English.
 
     Raises:
         UserError: sacremoses is not installed.
@@ -75,7 +75,7 @@ def has_rules(language: str) -> bool:
 
 
 def tokenise_lines(lines: Iterable[bytes], language: str) -> list[bytes]:
-    """Tokenise lines; bytes that are not UTF-8 pass through.
+    """Tokenise lines; bytes that are not UTF-8 stay unchanged.
 
     Raises:
         UserError: the language is empty, or sacremoses is not installed.
@@ -109,15 +109,15 @@ def _shown_to_tokeniser() -> WrittenCharacters:
 @cache
 def _shown_to_detokeniser() -> WrittenCharacters:
     extending, letters = _unknown()
-    # It joins a comma to the word before in all languages; of the stops of other scripts it knows nothing.
+    # It attaches a comma to the previous word in all languages, but does not support the full stops of other scripts.
     return WrittenCharacters(extending, letters | dict.fromkeys(clause_ends(), ","))
 
 
 def _unknown() -> tuple[list[str], dict[str, str]]:
-    """Return what sacremoses does not know: parts of words, and letters with others to show it."""
+    """Return the characters that sacremoses does not support: parts of words, and letters with their substitutes."""
     from sacremoses import MosesTokenizer
     from sacremoses.util import is_cjk
 
     known = frozenset(MosesTokenizer.IsAlnum)
-    # Unless told that the text is Chinese, it splits Chinese and the like into characters, and joins them again.
+    # Unless the language is Chinese, it splits Chinese and similar scripts into characters, and joins them again.
     return extending_characters(known), unknown_letters(known, is_cjk)

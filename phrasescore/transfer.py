@@ -1,4 +1,4 @@
-"""Tensors on their way to a device and back, so that neither this process nor the device waits for the other."""
+"""Asynchronous transfer of tensors between CPU and device."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _ALIGNMENT = 64
 def on_device(content: T, device: torch.device) -> T:
     """Return dataclasses, tuples, lists and dictionaries with all tensors on a device.
 
-    Those that come from the CPU go in one copy, out of pinned memory: many small ones take longer than what they bring,
-    and out of other memory a copy waits for all that the device has yet to do.
+    CPU tensors are transferred in one copy from pinned memory. Many small copies take longer than their content, and a
+    copy from pageable memory waits for all pending work of the device.
     """
     if device.type == "cpu":
         return content
@@ -35,17 +35,17 @@ def on_device(content: T, device: torch.device) -> T:
 
 
 def pack(tensors: Sequence[Tensor]) -> Tensor:
-    """Return the bytes of some tensors of the CPU one after another, in pinned memory if there is a GPU."""
+    """Concatenate the bytes of CPU tensors, in pinned memory if there is a GPU."""
     places = _places(tensors)
     packed = torch.empty(places[-1].stop, dtype=torch.uint8, pin_memory=torch.cuda.is_available())
     for place, tensor in zip(places, tensors, strict=True):
-        # In this order: where there is one row, strides may be what no other type can be seen through.
+        # In this order, because the strides of a single row may not allow a view of another type.
         packed[place].view(tensor.dtype).copy_(tensor.reshape(-1))
     return packed
 
 
 def unpack(packed: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """Return the tensors whose bytes lie there, which are of the types and shapes of others."""
+    """Split concatenated bytes into tensors with the types and shapes of `like`."""
     return [packed[place].view(t.dtype).view(t.shape) for place, t in zip(_places(like), like, strict=True)]
 
 
@@ -59,9 +59,9 @@ def _is_here(tensor: Tensor) -> bool:
 
 
 def fetch(tensor: Tensor) -> Callable[[], Tensor]:
-    """Begin to copy a tensor to the CPU; return what waits until it is there.
+    """Start to copy a tensor to the CPU; return a function that waits for the copy.
 
-    It waits for what the device was asked for until now, not for what it is asked for in the meantime.
+    It waits for work queued before this call, not for work queued later.
     """
     if _is_here(tensor):
         return lambda: tensor

@@ -1,4 +1,4 @@
-"""How many words of a text a model does not have in its vocabulary."""
+"""Counts of words outside the vocabulary of a model."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from dataclasses import dataclass
 from phrasescore.text import Say
 
 _MANY = 0.2
-"""A share of the words. Where so many are unknown, the text is hardly one that the model can translate."""
+"""A fraction of the words; the model can hardly translate a text with more unknown words."""
 
 
 @dataclass
 class UnknownWords:
-    """Counts the words of one side, and those that are unknown."""
+    """Counts the words of one side and the unknown words among them."""
 
     side: str = "source"
     words: int = 0
     unknown: int = 0
 
     def add(self, unknown: int, words: int) -> None:
-        """Count more words, of which so many are unknown."""
+        """Add `words` words, of which `unknown` are unknown."""
         self.unknown += unknown
         self.words += words
 
     def __str__(self) -> str:
-        """Return how many words are unknown, as the subject of a sentence."""
+        """Return the fraction of unknown words, as the subject of a sentence."""
         share = f" ({self.unknown / self.words:.0%})" if self.words else ""
         return f"{self.unknown:,} of {self.words:,} {self.side} words{share}"
 
     def warn_if_many(self, text: str, model: str, say: Say) -> None:
-        """Tell `say` if a text that was translated has so many unknown words that its translation means little.
+        """Call `say` if a translated text has so many unknown words that its translation is unreliable.
 
         Args:
-            text: its name.
-            model: what does not know the words.
-            say: told a sentence.
+            text: the name of the text.
+            model: the name of the model.
+            say: called with the warning.
         """
         if self.unknown and self.unknown >= _MANY * self.words:
             say(

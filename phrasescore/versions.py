@@ -1,4 +1,4 @@
-"""The versions of the programs that numbers depend on."""
+"""The versions of software that numbers depend on."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path
 from phrasescore import __version__
 
 _LIBRARIES = ("torch", "numpy", "scipy", "sacrebleu", "sacremoses", "sil-thot", "ufal.kenlm", "scikit-learn")
-"""Those that numbers depend on."""
+"""Libraries that numbers depend on."""
 _WITH_IT = ("moses_integration",)
-"""Installed with it."""
+"""Packages that are installed with phrasescore."""
 
 
 @cache
 def code_version(*others: str) -> str:
-    """Return the version of phrasescore with a hash of its code, for between releases many programs have one version.
+    """Return the version of phrasescore with a hash of its code, which differs between commits of one version.
 
     Args:
-        others: packages beside it whose code counts, too.
+        others: additional packages whose code the hash covers.
     """
     root = Path(__file__).parents[1]
     files = [path for name in ("phrasescore", *_WITH_IT, *others) for path in sorted((root / name).rglob("*.py"))]
@@ -31,7 +31,7 @@ def code_version(*others: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of phrasescore, Python, and the libraries that are installed."""
+    """Return the versions of phrasescore, Python, and the installed libraries."""
     found = {"phrasescore": code_version(), "python": platform.python_version()}
     for library in _LIBRARIES:
         with suppress(PackageNotFoundError):

@@ -1,11 +1,11 @@
-"""One task for many items, run by worker processes or machines, its results in the order of the items.
+"""Run one task for many items on worker processes or machines, with results in the order of the items.
 
     with start_workers("a process was killed; use fewer", processes=4) as workers:
         for result in map_ordered(task, items, workers):
             ...
 
-Workers are processes of this machine, those of a Dask scheduler, or this process (`Serial`). A task is something that
-can be pickled, best a frozen dataclass of paths and settings. The task of a lost worker runs again in another one.
+Workers are processes of this machine, workers of a Dask scheduler, or this process (`Serial`). A task is picklable,
+preferably a frozen dataclass of paths and settings. The task of a lost worker is retried on another worker.
 """
 
 from __future__ import annotations
@@ -35,56 +35,56 @@ Value = TypeVar("Value")
 Value_co = TypeVar("Value_co", covariant=True)
 
 _TASKS_AHEAD = 2
-"""Tasks that wait for each worker: enough to keep it busy, few enough for memory."""
+"""Queued tasks per worker: enough to keep it busy, few enough for memory."""
 _SECONDS_TO_CONNECT = 20
 _SECONDS_WITHOUT_WORKERS = 600
-"""How long a scheduler may have no workers: they may be coming."""
+"""How long to wait for workers of a scheduler that has none, because workers may still be starting."""
 _SECONDS_BETWEEN_LOOKS = 10
 
 
 class Answer(Protocol):
-    """The result of a task, once it is there: of a process, or a future of Dask."""
+    """The future result of a task, from a process or from Dask."""
 
     def done(self) -> bool:
-        """Whether it is there."""
+        """Return whether the result is available."""
         ...
 
     def result(self) -> Any:
-        """Wait for it.
+        """Wait for the result.
 
         Raises:
-            BaseException: what the task failed with, or WorkersLostError.
+            BaseException: the error of the task, or WorkersLostError.
         """
         ...
 
     def cancel(self) -> object:
-        """Do not begin the task: nobody wants the result."""
+        """Cancel the task if it has not started."""
         ...
 
 
 class Workers(Protocol):
-    """Those who share some work."""
+    """The workers that run tasks."""
 
     @property
     def number(self) -> int:
-        """How many there are."""
+        """The number of workers."""
         ...
 
     def submit(self, task: Callable[[Any], Any], item: Any) -> Answer:
-        """Let a worker run a task for an item."""
+        """Run a task for an item on a worker."""
         ...
 
 
 def map_ordered(
     task: Callable[[Item], Result], items: Iterable[Item | None], workers: Workers
 ) -> Generator[Result, None, None]:
-    """Yield the task's result for each item, in order; a bounded number of items is taken ahead.
+    """Yield the task's result for each item, in order; a bounded number of items is read ahead.
 
-    None is no item: the next one has not come yet, which leaves time to yield a result that is there.
+    An item of None means that the next item is not available yet, so that available results can be yielded.
 
     Raises:
-        WorkersLostError: workers are lost again and again.
-        BaseException: what the task fails with, for the first item that it fails for.
+        WorkersLostError: workers are lost repeatedly.
+        BaseException: the error of the task for the first item that fails.
     """
     waiting: deque[Answer] = deque()
     try:
@@ -101,18 +101,18 @@ def map_ordered(
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Shared(Generic[Value_co]):
-    """A large thing that a task needs: it does not go with the task, but is made again where the task is done.
+    """A large object that tasks need: workers create it again instead of unpickling it.
 
-    There it is kept for other tasks, along with a few of its like.
+    Each worker caches a few of these objects for later tasks.
     """
 
     def __init__(self, value: Value_co, make: Callable[[], Value_co] | None = None) -> None:
-        """Take the thing, and what makes it elsewhere: hashable, picklable; None if the thing itself is to be sent."""
+        """Hold an object; `make`, hashable and picklable, creates it in a worker. None pickles the object itself."""
         self._value: Value_co | None = value
         self._make = make
 
@@ -120,10 +120,10 @@ class Shared(Generic[Value_co]):
         return self.__dict__ if self._make is None else {"_value": None, "_make": self._make}
 
     def get(self) -> Value_co:
-        """Return it.
+        """Return the object.
 
         Raises:
-            BaseException: what making it fails with.
+            BaseException: the error of `make`.
         """
         if self._value is None:
             assert self._make is not None
@@ -138,25 +138,25 @@ def _made(make: Callable[[], Value]) -> Value:
 
 @dataclass(frozen=True)
 class Stored:
-    """A file or folder that is read again where a task is done, and must be there what it is here."""
+    """A file or folder that workers read again and that must have the same content there."""
 
     name: Path
-    """What messages call it."""
+    """The path in messages."""
     place: Path
-    """Where it lies, whatever the working directory is."""
+    """The absolute path."""
     digest: str
     """SHA-256 of the file, or of the weights in the folder."""
 
     @classmethod
     def at(cls, path: str | Path, digest: str) -> Self:
-        """Return what lies at a path and has a digest."""
+        """Return the file or folder at a path."""
         return cls(Path(path), Path(path).resolve(), digest)
 
     def require(self, digest: str | None) -> None:
-        """Check the digest of what was found there.
+        """Check the digest found in the worker.
 
         Raises:
-            UserError: it is another one.
+            UserError: the digests differ.
         """
         if digest != self.digest:
             raise UserError(f"{self.name}: is another one now than a moment ago; start again when it is complete")
@@ -172,15 +172,16 @@ def start_workers(
     *,
     apart: bool = False,
 ) -> Iterator[Workers]:
-    """Yield workers, which end afterwards, in the middle of their work if an exception is raised.
+    """Yield workers and end them afterwards, even during tasks if an exception is raised.
 
     Args:
-        killed: the message if workers are lost again and again, most likely for want of memory.
-        processes: of this machine, all cores if it is None; 1 is this process.
-        scheduler: address of a Dask scheduler, whose workers are taken instead.
-        threads: that each process of this machine computes with.
-        tries: how often a task runs whose process of this machine is killed.
-        apart: start another process even if it is one, as libraries need that would take more threads here.
+        killed: the message if workers are killed repeatedly, most likely for lack of memory.
+        processes: number of local processes; None for one per core, 1 for this process.
+        scheduler: address of a Dask scheduler, whose workers replace local processes.
+        threads: number of threads of each local process.
+        tries: maximum number of attempts of a task whose process is killed.
+        apart: start a separate process even if `processes` is 1, for libraries that would use more threads in this
+            process.
 
     Raises:
         UserError: there is no such scheduler, it has no workers, or Dask is not installed.
@@ -201,7 +202,7 @@ def start_workers(
 
 
 class Serial:
-    """This process: each task runs when it is submitted."""
+    """This process, which runs each task when it is submitted."""
 
     number = 1
 
@@ -230,7 +231,7 @@ def _dask_workers(killed: str, address: str) -> Iterator[Workers]:
             await scheduler.identity()
 
     try:
-        # A client would try for half a minute to reach what is no address, and for ever what is no scheduler.
+        # A client would retry an invalid address for half a minute, and a server that is not a scheduler forever.
         kind, place = parse_address(address)
         get_backend(kind)
         parse_host_port(place)
@@ -246,7 +247,7 @@ def _dask_workers(killed: str, address: str) -> Iterator[Workers]:
 
 @contextmanager
 def _silent(name: str) -> Iterator[None]:
-    """Let a logger say nothing: of a scheduler that has gone it prints a page of what has happened inside."""
+    """Silence a logger, because Dask logs a page of internals when the scheduler disappears."""
     logger = logging.getLogger(name)
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -257,11 +258,11 @@ def _silent(name: str) -> Iterator[None]:
 
 
 class _Dask:
-    """The workers of a Dask scheduler, which may become more or fewer while they work."""
+    """The workers of a Dask scheduler, whose number may change during the work."""
 
     def __init__(self, killed: str, client: Client, address: str) -> None:
         self._killed, self._client, self._address = killed, client, address
-        # Not pure: Dask would take equal calls for one.
+        # Not pure, because Dask would merge equal calls.
         self._executor = client.get_executor(pure=False)
         self._require_workers(_SECONDS_TO_CONNECT)
 
@@ -274,7 +275,7 @@ class _Dask:
         """Wait until there are workers.
 
         Raises:
-            WorkersLostError: there are none for so many seconds.
+            WorkersLostError: there are no workers within `seconds`.
         """
         try:
             self._client.wait_for_workers(1, timeout=seconds)
@@ -288,10 +289,10 @@ class _Dask:
         return _DaskAnswer(self._executor.submit(_run_on_worker, _pickled((task, item))), self)
 
     def result_of(self, future: Future[Any]) -> Any:
-        """Wait for a result, but not while there are no workers: a future of Dask would wait for ever.
+        """Wait for a result; fail if there are no workers, for which a Dask future would wait forever.
 
         Raises:
-            WorkersLostError: there are none, each is killed, or the scheduler has gone.
+            WorkersLostError: there are no workers, each is killed, or the scheduler has disappeared.
         """
         from distributed import KilledWorker
         from distributed.comm.core import CommClosedError
@@ -310,7 +311,7 @@ class _Dask:
 
 @dataclass(frozen=True)
 class _DaskAnswer:
-    """A result of a Dask worker."""
+    """The future result of a Dask worker."""
 
     future: Future[Any]
     workers: _Dask
@@ -326,10 +327,10 @@ class _DaskAnswer:
 
 
 class _AbsolutePathPickler(pickle.Pickler):
-    """Makes every path absolute: the working directory of a Dask worker is another one."""
+    """Makes every path absolute, because a Dask worker has another working directory."""
 
     def reducer_override(self, value: Any) -> Any:
-        """Return how to pickle a path, and leave everything else to the pickler."""
+        """Return how to pickle a path; leave everything else to the pickler."""
         return (type(value), (str(value.absolute()),)) if isinstance(value, Path) else NotImplemented
 
 
@@ -343,7 +344,7 @@ def _run_on_worker(message: bytes) -> Any:
     """Run a pickled task on a Dask worker.
 
     Raises:
-        UserError: the task fails with an error for the user; the message names the worker.
+        UserError: the task failed with an error for the user; the message names the worker.
     """
     from distributed import get_worker
 
@@ -353,6 +354,6 @@ def _run_on_worker(message: bytes) -> Any:
     except Exception as error:
         if (sentence := sentence_of(error)) is None:
             raise
-        # Classes of other modules may take other arguments, with which unpickling fails.
+        # Error classes of other modules may have other arguments, so that unpickling fails.
         kind = next((kind for kind in type(error).__mro__ if kind.__module__ == UserError.__module__), UserError)
         raise kind(f"{sentence} (on the Dask worker {get_worker().address})") from error

@@ -1,6 +1,6 @@
-"""A phrase table in blocks of whole lines, as bytes: what a process or a machine takes of it at a time.
+"""A phrase table in chunks of whole lines, as bytes: the units of work of processes and machines.
 
-Where it is cut depends on its content alone, not on who shares the work.
+Chunk boundaries depend on the content only, not on the number of workers.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from phrasescore.table.shape import UNKNOWN_SHAPE, Shape
 
 _MORE_LINES = 4096
 _MORE_BYTES = 1 << 20
-"""What a block may have beyond its end so as not to divide the lines of a source."""
+"""Bytes that a chunk may have beyond its limit, so that lines of one source stay together."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive lines of a table, or what follows of a line too long for memory."""
+    """Consecutive lines of a table, or the continuation of a line that exceeds the memory limit."""
 
     data: bytes
     first_line: int
     lines: int
-    """How many; 0 if the line that the block before ends with goes on in it."""
+    """The number of lines; 0 if the data continues the last line of the previous chunk."""
     shape: Shape
-    """What the lines of the table share, as far as lines up to the end of this block show it."""
+    """The shape of the table, as far as lines up to the end of this chunk determine it."""
     share_read: float | None
-    """The share that was read so far of the lines wanted: of the table, of those up to a limit, of a shard.
+    """The fraction that has been read of the selected lines: of the table, of the lines up to a limit, of a shard.
 
     None for a pipe without a limit.
     """
 
     def check(self, checker: LineChecker) -> Chunk:
-        """Return the lines with what is wrong with them; see `LineChecker.check`."""
+        """Parse and validate the lines; see `LineChecker.check`."""
         if not self.lines:
             return Chunk([], {}, 0, self.share_read, continued=self.data)
         return checker.check(io.BytesIO(self.data), self.first_line, self.share_read)
@@ -49,18 +49,18 @@ class Block:
 
 @dataclass(frozen=True)
 class Shard:
-    """One of several parts of a table, which together are the whole: a range of its blocks."""
+    """A range of the chunks of a table, for one of several jobs."""
 
     number: int
-    """From 1."""
+    """The number of the shard, from 1."""
     of: int
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the part that a text names, as `3/16`.
+        """Parse a shard such as `3/16`.
 
         Raises:
-            ValueError: it names none.
+            ValueError: the text is not a shard.
         """
         number, _, of = text.partition("/")
         if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= LARGEST):
@@ -68,7 +68,7 @@ class Shard:
         return cls(int(number), int(of))
 
     def take(self, blocks: Iterable[Block], count: int) -> Iterator[Block]:
-        """Yield its blocks of a table that has so many, not counting what follows of long lines."""
+        """Yield the chunks of the shard; `count` is the number of chunks of the table without continuations."""
         first, end = (count * number // self.of for number in (self.number - 1, self.number))
         index = -1
         for block in blocks:
@@ -83,21 +83,22 @@ def require_table_file(path: str | Path, option: str) -> None:
     """Check that a table can be read twice, as an option requires.
 
     Raises:
-        OptionError: it cannot.
+        OptionError: the table is a pipe or standard input.
     """
     if can_be_read_only_once(path):
         raise OptionError("{}: reads the table twice; give a file", option)
 
 
 def count_blocks(path: str | Path, limit: int | None = None, block_lines: int = CHUNK_LINES) -> int:
-    """Return how many blocks with lines a table has; see `read_blocks`."""
+    """Return the number of chunks of a table, without continuations of lines; see `read_blocks`."""
     return sum(block.lines > 0 for block in read_blocks(path, limit, block_lines))
 
 
 def read_blocks(path: str | Path, limit: int | None = None, block_lines: int = CHUNK_LINES) -> Iterator[Block]:
-    """Yield the blocks of a table, or of its first `limit` lines.
+    """Yield the chunks of a table, or of its first `limit` lines.
 
-    A block has `block_lines` or some CHUNK_BYTES, and then the rest of the lines of its last source, if it is short.
+    A chunk has `block_lines` lines or about CHUNK_BYTES bytes, and the remaining lines of its last source, if they are
+    few.
 
     Raises:
         UserError: the file cannot be read or is corrupt.
@@ -121,7 +122,7 @@ def _at_most(lines: int, limit: int | None, first_line: int) -> int:
 
 
 def _finish_source(lines: list[bytes], stream: BinaryIO, most: int) -> bytes:
-    """Add the next lines while they have the source of the last; return the first line read that has not."""
+    """Append the following lines with the source of the last line; return the first line read with another source."""
     source = cut_source(lines[-1])
     size = 0
     while source is not None and most and size < _MORE_BYTES and (line := stream.readline(LONGEST_LINE)):
@@ -133,7 +134,7 @@ def _finish_source(lines: list[bytes], stream: BinaryIO, most: int) -> bytes:
 
 
 def _shape_of(lines: Iterable[bytes], shape: Shape) -> Shape:
-    """Return the shape with what the next lines show of it."""
+    """Update the shape with the next lines."""
     for line in lines:
         if shape.is_complete:
             break

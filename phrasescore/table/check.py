@@ -1,7 +1,7 @@
-"""What is in a phrase table, and what would Moses refuse.
+"""Report the content of a phrase table, and what Moses would reject.
 
-The rules are those of Moses' loaders: PhraseDictionaryMemory reads text tables; the compact table
-(processPhraseTableMin), ProbingPT and the on-disk table are made from them.
+The rules are those of Moses' loaders: PhraseDictionaryMemory reads text tables, from which the compact table
+(processPhraseTableMin), ProbingPT and the on-disk table are built.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PROPERTY = re.compile(rb"\{\{(\S+) [^}]*\}\}")
 _MOSES_PROPERTIES = {
     b"Counts", b"SourceLabels", b"Tree", b"SpanLength", b"NonTermContext", b"Orientation", b"TargetPreferences",
 }  # fmt: skip
-"""moses/PP/Factory.cpp; any other key stops the loader."""
+"""From moses/PP/Factory.cpp; the loader fails on any other key."""
 _SMALLEST = math.exp(LOWEST_LOG)
 
 
@@ -36,11 +36,11 @@ class Column:
     smallest: float = math.inf
     largest: float = -math.inf
     floored: int = 0
-    """Numbers at or below exp(-100), zero included: Moses sees -100."""
+    """Numbers at or below exp(-100), including zero, which Moses floors at -100."""
     above_one: int = 0
 
     def add(self, value: float) -> None:
-        """Count one number."""
+        """Update the range with a number."""
         self.smallest = min(self.smallest, value)
         self.largest = max(self.largest, value)
         self.floored += 0 <= value <= _SMALLEST
@@ -49,7 +49,7 @@ class Column:
 
 @dataclass
 class TableReport:
-    """What a check found."""
+    """The result of a check."""
 
     lines: int = 0
     columns: list[Column] = field(default_factory=list)
@@ -60,14 +60,14 @@ class TableReport:
     source_lengths: Counter[int] = field(default_factory=Counter)
     target_lengths: Counter[int] = field(default_factory=Counter)
     factors: tuple[int, int] = (0, 0)
-    """Factors of a source word and of a target word; 0 of a side without words."""
+    """Number of factors of a source word and of a target word; 0 for a side without words."""
     undecodable_words: int = 0
     problems: Counter[str] = field(default_factory=Counter)
-    """What Moses would refuse or misread, by kind, with the number of lines."""
+    """What Moses would reject or misread, by kind, with the number of lines."""
     first_lines: dict[str, int] = field(default_factory=dict)
-    """The line in which each problem was met first; problems of the whole file are in none."""
+    """The first line of each problem; problems of the whole file are not included."""
     notes: list[str] = field(default_factory=list)
-    """What is legal but limits what the table can be used for."""
+    """Valid properties that limit the use of the table."""
 
 
 def check_table(
@@ -77,13 +77,13 @@ def check_table(
     limit: int | None = None,
     show: Show = unseen,
 ) -> TableReport:
-    """Read a whole table and report what it holds.
+    """Check a whole table and report its content.
 
     Args:
         path: the table.
-        columns: how many score columns `num-features` in moses.ini promises.
-        limit: read only so many lines.
-        show: shown how much of the file is read.
+        columns: the number of score columns, as in `num-features` of moses.ini.
+        limit: the number of lines to read.
+        show: progress callback.
 
     Raises:
         UserError: the file cannot be read at all, or its compressed data is damaged.
@@ -105,14 +105,14 @@ def check_table(
 
 
 class _Checker:
-    """Looks at one entry after another."""
+    """Checks one entry after another."""
 
     def __init__(self, expected_columns: int | None) -> None:
         self.report = TableReport()
         self.expected_columns = expected_columns
         self.last_key = b""
         self.source_runs = SourceRuns()
-        # Hashes, as there.
+        # Hashes of the targets of the current source, as in SourceRuns.
         self.targets: set[int] = set()
         self.is_sorted = True
         self.oddly_spaced = 0
@@ -124,15 +124,15 @@ class _Checker:
         self.report.first_lines.setdefault(kind, self.report.lines)
 
     def file_problem(self, problem: str) -> None:
-        """Record a problem of the file as a whole; it has no first line."""
+        """Count a problem of the whole file; it has no first line."""
         self.report.problems[f"file: {problem}"] += 1
 
     def fault(self, fault: LineFault) -> None:
-        """Count the fault of the current line by its kind, whatever was found there."""
+        """Count the fault of the current line by its kind, independent of the text of the line."""
         self.problem(f"{fault.field}: {fault.reason}")
 
     def add(self, entry: Entry) -> None:
-        """Look at the entry of the current line."""
+        """Check the entry of the current line."""
         report = self.report
         source, target = split_words(entry.source), split_words(entry.target)
         report.source_lengths[len(source)] += 1
@@ -184,13 +184,13 @@ class _Checker:
         parts = entry.source, entry.target, entry.scores
         self.oddly_spaced += entry.line[: entry.end] != b" ||| ".join(parts)
         if self.report.lines == 1 and b" " not in entry.line:
-            # moses/TranslationModel/RuleTable/LoaderFactory.cpp
+            # See moses/TranslationModel/RuleTable/LoaderFactory.cpp.
             self.problem("line: has no blank, and Moses takes a table that begins so for one of another format")
         if self.report.lines == 1 and entry.line.startswith(BOM_UTF8):
             self.problem("line: begins with a byte order mark, which Moses takes for a part of the first word")
 
     def _check_order(self, entry: Entry) -> None:
-        # `sort` compares whole lines, so the separator is part of the key, and so are odd blanks.
+        # `sort` compares whole lines, so the key includes the separator and unusual spaces.
         key = entry.line[: entry.line.index(SEPARATOR) + len(SEPARATOR)]
         self.is_sorted = self.is_sorted and key >= self.last_key
         self.last_key = key
@@ -201,7 +201,7 @@ class _Checker:
         self.targets.add(target)
 
     def finish(self, path: str | Path) -> None:
-        """Draw the conclusions that need the whole table."""
+        """Add the problems and notes that depend on the whole table."""
         report = self.report
         report.distinct_sources = self.source_runs.distinct()
         if not report.lines:
@@ -230,7 +230,7 @@ class _Checker:
             self._check_compression(Path(path))
 
     def _check_compression(self, path: Path) -> None:
-        """Moses opens tables by their names, and knows no other compression than gzip."""
+        """Check that Moses can decompress the table: it decides by the name, and supports gzip only."""
         if not path.is_file() or not path.stat().st_size:
             return
         with path.open("rb") as stream:

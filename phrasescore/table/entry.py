@@ -1,10 +1,10 @@
-"""One line of a phrase table, as Moses' loader of text tables reads it.
+"""One line of a phrase table, as Moses' loader of text tables parses it.
 
     source ||| target ||| scores ||| alignment ||| counts ||| sparse ||| properties
 
-The first three fields are required. Lines are bytes. Three bars separate fields, with or without blanks around them;
-blanks and tabs separate words and numbers, and nothing else does: a no-break space or U+2028 is part of a word.
-Moses' loader: moses/TranslationModel/RuleTable/LoaderStandard.cpp.
+The first three fields are required. Lines are bytes. Three bars separate fields, with or without surrounding spaces.
+Only spaces and tabs separate words and numbers: a no-break space or U+2028 is part of a word. Moses' loader:
+moses/TranslationModel/RuleTable/LoaderStandard.cpp.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ FACTOR_DELIMITER = b"|"
 LOWEST_LOG = -100.0
 """Moses' floor under the logarithm of every score (moses/TypeDef.h)."""
 MOST_WORDS, MOST_BYTES = 1_000, 10_000
-"""What has more is no phrase, for Moses' extraction ends at 7 words by default: so the memory of a pair is bounded."""
+"""Longer phrases are errors, which bounds the memory of a pair; Moses' extraction ends at 7 words by default."""
 Counted = Literal["target", "source", "pair"]
 _COUNTS = get_args(Counted)
-"""What the numbers of the counts field count, in their order."""
+"""The meaning of the numbers of the counts field, in order."""
 _BLANKS = b" \t"
 _DIGITS_AND_BLANKS = b"0123456789.eE+- "
 _SURELY_FINITE = 3e38
-"""Numbers of 32 bits end a little above."""
-# Nine digits are more than any phrase has words.
+"""32-bit floats overflow slightly above this."""
+# No phrase has as many words as nine digits allow.
 _LINK = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")
 
 
 class LineFault(ValueError):
-    """What is wrong with a line: the field, the reason, the remedy. The reader adds file and line number."""
+    """An error in a line: field, reason, remedy. The reader adds file and line number."""
 
     def __init__(
         self, field: str, reason: str, remedy: str, *, found: bytes | None = None, is_about_the_table: bool = False
@@ -44,11 +44,11 @@ class LineFault(ValueError):
         super().__init__(f"{field}: {reason}{quoted}; {remedy}")
         self.field, self.reason = field, reason
         self.is_about_the_table = is_about_the_table
-        """Whether the line shows that the whole table is of a kind that cannot be used."""
+        """Whether the whole table is of a kind that cannot be used."""
 
 
 class Entry(NamedTuple):
-    """A line, and the parts of it that matter: one blank stands between their words or numbers."""
+    """A line and its required fields, with single spaces between words or numbers."""
 
     source: bytes
     target: bytes
@@ -56,14 +56,14 @@ class Entry(NamedTuple):
     line: bytes
     """The whole line, with its end."""
     end: int
-    """Where in the line the last score ends."""
+    """The index in the line after the last score."""
 
     def with_columns(self, columns: bytes) -> bytes:
-        """Return the line with the blank-separated `columns` after the last score; every other byte as it was."""
+        """Return the line with the space-separated `columns` after the last score; all other bytes stay unchanged."""
         return b"%b %b%b" % (self.line[: self.end], columns, self.line[self.end :])
 
     def without_last_score(self) -> Entry:
-        """Return the entry of the line without its last score."""
+        """Return the entry of the line with its last score removed."""
         others, _, score = self.scores.rpartition(b" ")
         kept = self.line[: self.end].removesuffix(score).rstrip(_BLANKS)
         return self._replace(scores=others, line=kept + self.line[self.end :], end=len(kept))
@@ -73,7 +73,7 @@ class Entry(NamedTuple):
         return self.scores.count(b" ") + 1 if self.scores else 0
 
     def factors(self) -> tuple[int, int]:
-        """Return the number of factors of a source word and of a target word; 0 of a target without words."""
+        """Return the number of factors of a source word and of a target word; 0 for a target without words."""
         return count_factors(self.source), count_factors(self.target)
 
     def other_fields(self) -> list[bytes]:
@@ -89,7 +89,7 @@ class Entry(NamedTuple):
     def occurrences(self, of: Counted, default: float) -> float: ...
 
     def occurrences(self, of: Counted, default: float | None = None) -> float | None:
-        """Return how often the target, the source or the pair was extracted, the default if the table does not say."""
+        """Return how often the target, the source or the pair was extracted; `default` if the table lacks the count."""
         fields = self.other_fields()
         counts = split_words(fields[1]) if len(fields) > 1 else []
         try:
@@ -100,12 +100,12 @@ class Entry(NamedTuple):
 
 
 def without_end(line: bytes) -> bytes:
-    """Return a line without its end, a line feed with or without one carriage return before it."""
+    """Remove the line end: a line feed, optionally after one carriage return."""
     return line[:-1].removesuffix(b"\r") if line.endswith(b"\n") else line
 
 
 def cut_line(line: bytes) -> Entry:
-    """Cut a line, with its line end, into fields without looking into them.
+    """Split a line, with its line end, into fields without validating them.
 
     Raises:
         LineFault: it has fewer than three fields, or LONGEST_LINE bytes.
@@ -129,10 +129,10 @@ def cut_source(line: bytes) -> bytes | None:
 
 
 def parse_line(line: bytes) -> Entry:
-    """Cut a line, with its line end, and check its phrases and scores.
+    """Split a line, with its line end, and validate its phrases and scores.
 
     Raises:
-        LineFault: it is not a line of a phrase-based table that Moses would load and understand.
+        LineFault: Moses would reject or misread the line.
     """
     if line.find(b"\0") >= 0:
         raise LineFault("line", "holds a NUL byte", "the file is damaged or not UTF-8; convert or rebuild it")
@@ -143,7 +143,7 @@ def parse_line(line: bytes) -> Entry:
 
 
 def fault_of_the_whole(line: bytes) -> LineFault:
-    """Return what is wrong with a line that cannot be cut into fields."""
+    """Return the fault of a line that cannot be split into fields."""
     if len(line) >= LONGEST_LINE:
         return LineFault("line", f"has {LONGEST_LINE:,} bytes or more", "the file is damaged or is no phrase table")
     if not line.strip():
@@ -153,11 +153,11 @@ def fault_of_the_whole(line: bytes) -> LineFault:
 
 
 def check_phrases(source: bytes, target: bytes) -> None:
-    """Check that phrases, words with one blank between them, have no labels of a hierarchical rule.
+    """Validate phrases, with single spaces between words, and reject labels of hierarchical rules.
 
     Raises:
-        LineFault: they have, words of a phrase differ in the number of their factors or lack one, a phrase has more
-            than MOST_WORDS words or MOST_BYTES bytes, or the source is empty.
+        LineFault: a phrase has labels, words that differ in the number of factors or lack one, more than MOST_WORDS
+            words or MOST_BYTES bytes, or the source is empty.
     """
     if not source:
         raise LineFault("field 1 (source)", "is empty", "remove the line; Moses would skip it")
@@ -171,10 +171,10 @@ def check_phrases(source: bytes, target: bytes) -> None:
 
 
 def check_factors(field: str, phrase: bytes) -> None:
-    """Check that the words of a phrase have the same number of factors, and that none is empty.
+    """Check that the words of a phrase have the same number of factors, and that no factor is empty.
 
     Raises:
-        LineFault: that is not so. Moses would misread the words silently.
+        LineFault: the factors are inconsistent. Moses would misread the words silently.
     """
     if FACTOR_DELIMITER not in phrase:
         return
@@ -190,14 +190,14 @@ def check_factors(field: str, phrase: bytes) -> None:
 
 
 def count_factors(phrase: bytes) -> int:
-    """Return how many factors the words of a phrase have, by its first word; 0 without words."""
+    """Return the number of factors of the first word of a phrase; 0 without words."""
     if phrase.find(FACTOR_DELIMITER) < 0:
         return 1 if phrase else 0
     return phrase.partition(b" ")[0].count(FACTOR_DELIMITER) + 1
 
 
 def check_length(field: str, phrase: bytes) -> None:
-    """Check that a phrase, words with one blank between them, is short enough to be one.
+    """Check the length of a phrase with single spaces between words.
 
     Raises:
         LineFault: it has more than MOST_WORDS words or MOST_BYTES bytes.
@@ -221,9 +221,8 @@ def _check_labels(field: str, phrase: bytes) -> None:
 
 
 def _check_scores(scores: bytes) -> None:
-    """Check the scores of a line."""
     if not scores.translate(None, _DIGITS_AND_BLANKS):
-        # Of these bytes Python makes what Moses makes.
+        # For these bytes Python's parser gives the same results as Moses.
         try:
             numbers = [float(number) for number in scores.split(b" ")]
         except ValueError:
@@ -235,10 +234,10 @@ def _check_scores(scores: bytes) -> None:
 
 
 def parse_scores(scores: bytes, field: str = "field 3 (scores)") -> list[float]:
-    """Return the numbers of a field as Moses reads them, in 32 bits; `field` is its name in messages.
+    """Parse the scores of a field as Moses does, in 32 bits; `field` is its name in messages.
 
     Raises:
-        LineFault: there is none, Moses would stop at one, or would make NaN or an infinity of it without a word.
+        LineFault: there is no score, Moses would reject a score, or would silently read it as NaN or infinity.
     """
     found = []
     for token in split_words(scores):
@@ -260,10 +259,10 @@ def parse_scores(scores: bytes, field: str = "field 3 (scores)") -> list[float]:
 
 
 def parse_alignment(alignment: bytes) -> tuple[tuple[int, int], ...]:
-    """Return the links of a field, positions of words in the source and in the target from 0.
+    """Return the links of a field: word positions in the source and in the target, from 0.
 
     Raises:
-        LineFault: it is no list of links.
+        LineFault: the field is not a list of links.
     """
     links = []
     for token in split_words(alignment):

@@ -1,8 +1,8 @@
-"""Factored tables: each word is `surface|POS|...`, and some of its factors make the word that a network knows.
+"""Factored tables: each word is `surface|POS|...`, and selected factors form the words of the network.
 
-Moses separates factors by `|`. The words of one side of a table all have the same number of factors, the other side may
-have another number: `-translation-factors 0-0,1` makes a table of one source factor and two target factors. Positions
-count from 0 within the word as the table spells it. Moses' reader: moses/Word.cpp, `CreateFromString`.
+Moses separates factors by `|`. All words of one side of a table have the same number of factors; the other side may
+have a different number: `-translation-factors 0-0,1` creates a table with one source factor and two target factors.
+Positions count from 0 within the word as the table spells it. Moses' parser: moses/Word.cpp, `CreateFromString`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from phrasescore.table.entry import FACTOR_DELIMITER, Entry, LineFault, check_fa
 from phrasescore.text import counted
 
 _MOST = 100
-"""More positions than a table has factors: Moses is compiled for four."""
+"""Upper bound of positions; Moses is compiled for four factors."""
 
 
 @dataclass(frozen=True)
 class Factors:
-    """The factors that make a network's word, joined by `|` in this order."""
+    """The factors that form a word of the network, joined by `|` in this order."""
 
     positions: tuple[int, ...] = (0,)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the factors that a text such as `0,1` lists.
+        """Parse a list of positions such as `0,1`.
 
         Raises:
-            ValueError: it is not a list of different positions.
+            ValueError: it is not a list of distinct positions.
         """
         if not re.fullmatch(r"[0-9]{1,2}(,[0-9]{1,2})*", text):
             raise ValueError(f"`{text}` is not a list of factors, such as 0 or 0,1; factors count from 0")
@@ -38,10 +38,10 @@ class Factors:
 
     @classmethod
     def of(cls, positions: object) -> Self:
-        """Return the factors at some positions, a list of numbers.
+        """Return the factors at the given positions, a list of integers.
 
         Raises:
-            ValueError: it is not a list of different positions.
+            ValueError: it is not a list of distinct positions.
         """
         if not isinstance(positions, list) or not all(type(one) is int and 0 <= one < _MOST for one in positions):
             raise ValueError(f"`{positions!r:.60}` is not a list of factors; factors count from 0")
@@ -53,9 +53,9 @@ class Factors:
         return ",".join(map(str, self.positions))
 
     def network_words(self, phrase: bytes) -> bytes:
-        """Return a phrase of a table in the words that a network knows; words without factors stay as they are.
+        """Convert a phrase of a table to the words of the network; words without factors stay unchanged.
 
-        The phrase has one space between words and passed `require_in`.
+        The phrase has single spaces between words and passed `require_in`.
         """
         if FACTOR_DELIMITER not in phrase:
             return phrase
@@ -66,25 +66,25 @@ class Factors:
         return FACTOR_DELIMITER.join([factors[position] for position in self.positions])
 
     def network_phrases(self, entries: Iterable[Entry]) -> tuple[list[bytes], list[bytes]]:
-        """Return the source and the target phrases of lines of a table in the words that a network knows."""
+        """Convert the source and the target phrases of table lines to the words of the network."""
         pairs = [(self.network_words(entry.source), self.network_words(entry.target)) for entry in entries]
         return [source for source, _ in pairs], [target for _, target in pairs]
 
     def of_phrase(self, phrase: bytes, field: str) -> bytes:
-        """Check a phrase that is not of a table, and return it in the words that a network knows.
+        """Validate a phrase that is not from a table, and convert it to the words of the network.
 
         Raises:
-            LineFault: its words differ in the number of their factors, or lack one; `field` is what messages call it.
+            LineFault: its words differ in the number of factors, or lack one; `field` is the name in messages.
         """
         check_factors(field, phrase)
         self.require_in(count_factors(phrase), field)
         return self.network_words(phrase)
 
     def require_in(self, factors: int, field: str) -> None:
-        """Check that words with so many factors have those that are wanted; words without factors pass.
+        """Check that words with `factors` factors have the selected factors; words without factors are valid.
 
         Raises:
-            LineFault: they do not.
+            LineFault: a selected factor is missing.
         """
         if 1 < factors <= max(self.positions):
             raise LineFault(
@@ -96,9 +96,9 @@ class Factors:
 
 
 SURFACE = Factors()
-"""The first factor, by convention the word as it is written."""
+"""The first factor, by convention the surface form."""
 
 
 def describe_factors(source: int, target: int) -> str:
-    """Return how many factors the words of both sides have, in words."""
+    """Return the number of factors of both sides as text."""
     return f"{counted(source, 'factor')} per source word, {counted(target, 'factor')} per target word"

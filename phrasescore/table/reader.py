@@ -1,4 +1,4 @@
-"""Stream a phrase table in chunks of lines, in order, in bounded memory, however long its lines."""
+"""Stream a phrase table in chunks of lines, in order, in bounded memory for lines of any length."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from phrasescore.words import quote
 
 CHUNK_LINES = 32_768
 CHUNK_BYTES = 1 << 23
-"""A chunk ends with the line in which it reaches so many: of ordinary lines the other limit is met first."""
+"""Size limit of a chunk, which ends with the line that reaches it; with usual lines the line limit applies first."""
 
 
 def next_lines(stream: BinaryIO, most: int, read_before: bytes = b"") -> list[bytes]:
-    """Return the next lines of a file with their ends, `most` or fewer, some CHUNK_BYTES in all.
+    """Return the next lines of a file with their ends: at most `most` lines and about CHUNK_BYTES bytes.
 
-    Of a line too long for memory they have only the beginning, as the last. The first may have been read before.
+    A line that exceeds LONGEST_LINE is truncated and is the last. `read_before` is a first line that was read already.
     """
     lines: list[bytes] = []
     size = 0
@@ -36,22 +36,22 @@ def next_lines(stream: BinaryIO, most: int, read_before: bytes = b"") -> list[by
 
 
 def rest_of_line(stream: BinaryIO, piece: bytes) -> Iterator[bytes]:
-    """Yield what follows in a file of a line of which a piece was read, in pieces, nothing if that was all."""
+    """Yield the remainder of a truncated line in pieces; nothing if `piece` is the whole line."""
     while is_cut(piece):
         piece = stream.readline(LONGEST_LINE)
         yield piece
 
 
 def is_cut(line: bytes) -> bool:
-    """Whether of a line only some LONGEST_LINE bytes were read."""
+    """Return whether a line was truncated at LONGEST_LINE bytes."""
     return len(line) == LONGEST_LINE and not line.endswith(b"\n")
 
 
 class FaultyLine(NamedTuple):
-    """A line that cannot be used, and why."""
+    """An invalid line and its fault."""
 
     line: bytes
-    """Of a line too long for memory, its beginning."""
+    """Truncated if the line is too long."""
     number: int
     fault: LineFault
 
@@ -67,15 +67,16 @@ class Chunk:
 
     entries: list[Entry]
     faulty: dict[int, FaultyLine]
-    """Faulty lines by their place among those of the chunk; empty unless the reader was told to keep them."""
+    """Invalid lines by their index in the chunk; empty unless the reader keeps invalid lines."""
     lines_read: int
     share_read: float | None
-    """The share of the file, or of its lines up to the limit, that was read so far; None for a pipe without a limit."""
+    """The fraction of the file, or of its lines up to the limit, that has been read; None for a pipe without a limit.
+    """
     continued: bytes = b""
-    """What follows of a line too long for memory, the last one of the chunks before; then there are no lines."""
+    """The continuation of a truncated line, the last line of the previous chunks; the chunk then has no lines."""
 
     def keep_sources(self, sources: frozenset[bytes]) -> Chunk:
-        """Return the chunk without the lines of other sources; a faulty line without a second field has no source."""
+        """Return only the lines of these sources; an invalid line without a second field has no source."""
         entries: list[Entry] = []
         faulty: dict[int, FaultyLine] = {}
         good = iter(self.entries)
@@ -90,9 +91,9 @@ class Chunk:
 
 
 class LineChecker:
-    """Checks the lines of a phrase table.
+    """Validates the lines of a phrase table.
 
-    A faulty line is an error, or with `keep_faulty` passed on in `Chunk.faulty`.
+    An invalid line is an error, or with `keep_faulty` is returned in `Chunk.faulty`.
     """
 
     def __init__(
@@ -104,27 +105,27 @@ class LineChecker:
         factors: Factors = SURFACE,
         last_score: bytes | None = None,
     ) -> None:
-        """Check nothing yet.
+        """Create a checker.
 
         Args:
-            path: what to call the table in messages.
-            keep_faulty: whether faulty lines are passed on.
-            shape: what all lines share, as far as earlier lines show it.
-            factors: which factors the words must have, if they have several.
-            last_score: what the last score is in each line, if that matters.
+            path: the name of the table in messages.
+            keep_faulty: whether to return invalid lines.
+            shape: the shape of the table, as far as earlier lines determine it.
+            factors: the factors that words must have, if they have several.
+            last_score: the required last score of each line, None for any.
         """
         self.path = path
         self.keep_faulty = keep_faulty
         self.shape = shape
-        """What all lines share, known after the first good ones."""
+        """The shape of the table, complete after the first valid lines."""
         self.factors = factors
         self._last_score = last_score
 
     def check(self, lines: Iterable[bytes], first_line: int, share_read: float | None) -> Chunk:
-        """Return consecutive lines, of which the first has the number `first_line`, with what is wrong with them.
+        """Parse and validate consecutive lines; `first_line` is the number of the first.
 
         Raises:
-            InputError: (without `keep_faulty`) one is faulty.
+            InputError: a line is invalid, and `keep_faulty` is not set.
         """
         entries: list[Entry] = []
         faulty: dict[int, FaultyLine] = {}
@@ -139,13 +140,13 @@ class LineChecker:
                 number = first_line + index
                 if not self.keep_faulty:
                     raise self.error(number, fault) from None
-                # Its traceback would hold this frame, and so all lines, in a circle that is not freed at once.
+                # The traceback references this frame, and so all lines, in a cycle that would delay freeing them.
                 faulty[index] = FaultyLine(line, number, fault.with_traceback(None))
         return Chunk(entries, faulty, len(entries) + len(faulty), share_read)
 
     def error(self, number: int, fault: LineFault) -> InputError:
-        """Return the sentence about the fault of the line with a number."""
-        # Of the whole line there is no field to name.
+        """Return the error for the fault of a line."""
+        # A fault of the whole line has no field name.
         what = str(fault).removeprefix("line") if fault.field == "line" else f", {fault}"
         return InputError(f"{display_name(self.path)}, line {number}{what}")
 
@@ -160,12 +161,12 @@ class LineChecker:
 
 
 def share_of(lines: int, limit: int | None, share_read: float | None) -> float | None:
-    """Return the share that is done of a file, or of its first `limit` lines, after so many lines; None if unknown."""
+    """Return the fraction processed of a file, or of its first `limit` lines, after `lines` lines; None if unknown."""
     return share_read if limit is None else max(share_read or 0.0, min(1.0, lines / limit))
 
 
 class TableReader(LineChecker):
-    """Reads chunks of a phrase table and checks each line. The first good lines fix its shape."""
+    """Reads and validates a phrase table in chunks. The first valid lines determine its shape."""
 
     def __init__(
         self,
@@ -184,7 +185,7 @@ class TableReader(LineChecker):
         """Yield the chunks.
 
         Raises:
-            InputError: the file is corrupt, or (without `keep_faulty`) a line is faulty.
+            InputError: the file is corrupt, or (without `keep_faulty`) a line is invalid.
             UserError: the file cannot be read.
         """
         with open_input(self.path) as source:

@@ -1,4 +1,4 @@
-"""Whether the lines of a table are grouped by source, as Moses' converters want them."""
+"""Detect whether the lines of a table are grouped by source, as Moses' converters require."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 
 class SourceRuns:
-    """Counts the runs of neighbouring lines with one source."""
+    """Counts runs of consecutive lines with the same source."""
 
     def __init__(self) -> None:
         self._last: bytes | None = None
-        # For the sources of a large table take too much memory.
+        # Hashes, because the sources of a large table take too much memory.
         self._hashes = array("q")
 
     def __len__(self) -> int:
@@ -20,7 +20,7 @@ class SourceRuns:
         return len(self._hashes)
 
     def add(self, source: bytes) -> bool:
-        """Take the source of the next line; return whether it begins a run."""
+        """Add the source of the next line; return whether it starts a new run."""
         if source == self._last:
             return False
         self._last = source
@@ -28,5 +28,5 @@ class SourceRuns:
         return True
 
     def distinct(self) -> int:
-        """Return the number of different sources: as many as runs where the table is grouped."""
+        """Return the number of distinct sources; a grouped table has as many runs."""
         return len(np.unique(np.frombuffer(self._hashes, np.int64)))

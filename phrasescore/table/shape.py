@@ -1,4 +1,4 @@
-"""What all lines of a phrase table share: the number of scores, and of factors of the words on either side."""
+"""The common shape of all lines of a phrase table: the number of scores and of factors on either side."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _FIELDS = ("field 1 (source)", "field 2 (target)")
 
 
 class Shape(NamedTuple):
-    """As far as the lines that were read show it."""
+    """The shape, as far as the lines read so far determine it."""
 
     columns: int | None = None
-    """Scores of a line; None before the first good line."""
+    """Number of scores of a line; None before the first valid line."""
     factors: tuple[int, int] = (0, 0)
-    """Factors of a source word and of a target word; 0 before the first good line with words on that side."""
+    """Number of factors of a source and a target word; 0 before the first valid line with words on that side."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether further lines show nothing new."""
+        """Return whether all values are known."""
         return self.columns is not None and 0 not in self.factors
 
     def joined(self, entry: Entry, wanted: Factors = SURFACE) -> Shape:
-        """Return the shape with what the next line shows of it.
+        """Update the shape with the next line.
 
         Raises:
-            LineFault: the line has another shape, or its words lack a factor that is wanted.
+            LineFault: the line has another shape, or its words lack a selected factor.
         """
         columns, factors = entry.score_count(), entry.factors()
         if columns == self.columns and factors == self.factors and max(wanted.positions) == 0:
@@ -52,4 +52,4 @@ class Shape(NamedTuple):
 
 
 UNKNOWN_SHAPE = Shape()
-"""Before the first line."""
+"""The shape before the first line."""

@@ -1,4 +1,4 @@
-"""Which source phrases occur in given texts: the filter that makes a table fit a test set."""
+"""Source phrases in given texts, to filter a table for a test set."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def phrases_in_texts(
 ) -> frozenset[bytes]:
     """Return every run of 1 to `longest` words in the lines of tokenised texts.
 
-    A table reduced to these sources translates the texts as the whole one does
-    (scripts/training/filter-model-given-input.pl). `say` is told of lines that are not UTF-8.
+    A table filtered by these sources translates the texts in the same way as the whole table
+    (scripts/training/filter-model-given-input.pl). `say` is called if lines are not UTF-8.
 
     Raises:
-        UserError: a text cannot be read, or is none.
+        UserError: a file cannot be read, or is not a text.
     """
     phrases: set[bytes] = set()
     for path in paths:
@@ -35,7 +35,7 @@ def phrases_in_texts(
 
 @dataclass(frozen=True)
 class SourcesInTexts:
-    """How to find the phrases of some texts where another process is."""
+    """Collects the phrases of texts in a worker process."""
 
     texts: tuple[Stored, ...]
 
@@ -43,7 +43,7 @@ class SourcesInTexts:
         """Return the phrases.
 
         Raises:
-            UserError: a text is not to be seen from there, or is another one now.
+            UserError: a text is not accessible to the worker, or has changed.
         """
         for text in self.texts:
             text.require(sha256_of_input(text.place))
@@ -51,7 +51,7 @@ class SourcesInTexts:
 
 
 def sources_in_texts(paths: Sequence[str | Path], say: Say = silently) -> Shared[frozenset[bytes]]:
-    """Return what `phrases_in_texts` does as what a task takes, which reads the texts again if they are files."""
+    """Return the result of `phrases_in_texts` as a handle for tasks; workers read the texts again if they are files."""
     digests = [sha256_of_input(path) for path in paths]
     texts = tuple(Stored.at(path, digest) for path, digest in zip(paths, digests, strict=True) if digest is not None)
     return Shared(phrases_in_texts(paths, say=say), SourcesInTexts(texts) if len(texts) == len(paths) else None)
