@@ -1,4 +1,4 @@
-"""Programs that stand for those of Moses."""
+"""Stand-ins for Moses' programs."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.conftest import MINI
 
 
 def mini_system(folder: Path, *, self_normalise: float = 0.0) -> Path:
-    """Return an ini of the mini system with a network of random weights and an empty cache in a file."""
+    """Return an ini of the mini system with a random network and an empty cache file."""
     vocabulary = Vocabulary.most_frequent(count_words(MINI / "train.fr"), 40)
     config = NeuralLmConfig(order=3, embedding=3, first_hidden=4, second_hidden=4, self_normalise=self_normalise)
     network = NeuralLanguageModel(config, len(vocabulary))

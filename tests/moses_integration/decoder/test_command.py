@@ -1,4 +1,4 @@
-"""`phrasescore-decoder` under Moses' switches."""
+"""`phrasescore-decoder` with Moses' switches."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Capture = pytest.CaptureFixture[bytes]
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    """Nine sentences, enough for two processes, the last one empty."""
+    """Nine sentences, enough for two processes; the last one is empty."""
     path = tmp_path / "text"
     path.write_bytes(b"".join((MINI / "dev.en").read_bytes().splitlines(keepends=True)[:8]) + b"\n")
     return path
@@ -74,7 +74,7 @@ def test_switches_and_values() -> None:
 
 
 def test_of_repeated_switches_the_first_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    """As in Moses, which looks for each switch from the front; a part of the values is never put to another."""
+    """Of a repeated switch, the first occurrence counts, as in Moses; values are not merged."""
     assert parse_switches(["-s", "5", "-dl", "3", "--s", "9", "10"]) == {"stack": ["5"], "distortion-limit": ["3"]}
     assert capsys.readouterr().err == "phrasescore-decoder: --s: is given twice; only the first counts, as in Moses\n"
 
@@ -250,7 +250,7 @@ def test_a_list_on_standard_output_takes_the_place_of_the_translations(
 
 
 def features_of(text: str) -> dict[str, list[float]]:
-    """What stands as `Label= v v Label= v`."""
+    """Parse values of the form `Label= v v Label= v`."""
     return NbestEntry(0, b"", text.encode(), b"0").features()
 
 
@@ -279,7 +279,7 @@ def test_segmentation_and_details(text: Path, tmp_path: Path, capfdbinary: Captu
 
 @pytest.fixture
 def jumping_text(tmp_path: Path) -> Path:
-    """Two sentences whose translations jump, and that a narrower search translates otherwise."""
+    """Two sentences whose best translations reorder phrases, and that a narrower search translates differently."""
     lines = (MINI / "dev.en").read_bytes().splitlines(keepends=True)
     path = tmp_path / "jumping"
     path.write_bytes(lines[66] + lines[74])
@@ -287,7 +287,7 @@ def jumping_text(tmp_path: Path) -> Path:
 
 
 def ranges(traced: bytes) -> list[list[tuple[int, int]]]:
-    """The source ranges of each line's phrases, of which there are some."""
+    """Return the source ranges of each line's phrases; fail if there are none."""
     found = [
         [(int(start), int(end)) for start, end in re.findall(rb"\|(\d+)-(\d+)\|", line)] for line in traced.splitlines()
     ]
@@ -390,7 +390,10 @@ def test_cube_pruning_of_nothing() -> None:
 def test_unknown_words(
     section: str, switches: list[str], expected: bytes, tmp_path: Path, capfdbinary: Capture
 ) -> None:
-    """A section without a value says nothing, and a switch without one leaves the section's (moses/Parameter.cpp)."""
+    """[drop-unknown] and its switch decide whether unknown words are dropped.
+
+    A section without a value has no effect; a switch without one keeps the section's value (moses/Parameter.cpp).
+    """
     system = SmallSystem([Line((b"a",), (b"A",), (0.5,))], WEIGHTS, distortion_limit=0)
     replace(system, settings={"drop-unknown": section}).write(tmp_path)
     (tmp_path / "text").write_bytes(b"\tzz  a \r\n")
@@ -446,7 +449,7 @@ def test_a_stopped_decoder_leaves_nothing(tmp_path: Path) -> None:
             time.sleep(0.01)
         time.sleep(1)
         process.terminate()
-        # The workers have inherited both streams, and end too.
+        # Workers inherit both streams, so this waits for them too.
         process.stdout.read()
         assert process.stderr.read() == b""
         assert process.wait(60) == 143
@@ -476,7 +479,10 @@ def test_a_text_in_another_encoding_is_reported(tmp_path: Path, capfdbinary: Cap
 def test_the_start_of_relative_paths_is_reported(
     text: Path, tmp_path: Path, capfdbinary: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in the sample models of Moses' tutorial, which `moses` decodes with in the folder above."""
+    """The command reports the folder that relative paths start from.
+
+    In the sample models of Moses' tutorial, paths refer to the parent folder, where `moses` runs.
+    """
     ini = tmp_path / "models" / "moses.ini"
     ini.parent.mkdir()
     ini.write_text((MINI / "moses.ini").read_text().replace("path=", f"path={MINI.name}/"))
@@ -500,7 +506,7 @@ def test_a_section_that_may_change_the_output_is_an_error(text: Path, tmp_path: 
 
 
 def test_as_a_program(text: Path) -> None:
-    """Text comes in through standard input; nothing stands on standard error."""
+    """The program reads standard input and writes nothing to standard error."""
     program = Path(sys.executable).with_name("phrasescore-decoder")
     done = subprocess.run([program, "-f", INI], input=text.read_bytes(), capture_output=True, check=True)
     assert done.stderr == b""

@@ -24,7 +24,7 @@ def loaded(path: Path) -> LanguageModel:
 
 
 def test_a_model_may_be_compressed_and_of_any_name(language_models: list[Path], tmp_path: Path) -> None:
-    """As Moses' KenLM reads it."""
+    """A language model may be compressed and have any file name, as in Moses with KenLM."""
     path = tmp_path / os.fsdecode(b"\xff.gz")
     path.write_bytes(gzip.compress(language_models[1].read_bytes()))
     found, expected = (loaded(one).alone(PHRASES) for one in (path, language_models[1]))
@@ -32,7 +32,10 @@ def test_a_model_may_be_compressed_and_of_any_name(language_models: list[Path], 
 
 
 def test_minus_infinity_is_no_score(language_models: list[Path], tmp_path: Path) -> None:
-    """KenLM takes it for a number, and a translation would be empty without a word."""
+    """A log-probability of minus infinity is an error.
+
+    KenLM accepts it, and a translation would be empty without a message.
+    """
     content = language_models[1].read_bytes()
     (tmp_path / "lm.arpa").write_bytes(re.sub(rb"\n[^\t\n]*(?=\tA\t)", b"\n-inf", content))
     refused = pytest.raises(UserError, match=r"lm.arpa: gives words log-probabilities that are infinite or above 0")
@@ -40,7 +43,7 @@ def test_minus_infinity_is_no_score(language_models: list[Path], tmp_path: Path)
     with refused:
         feature.alone(PHRASES)
     feature.alone(PHRASES[1:])
-    # No longer n-gram begins with `</s>`, so that what follows it is scored as a word alone.
+    # No longer n-gram begins with `</s>`, so the next word gets its unigram score.
     start = feature.begin([(b"</s>",), (b"A",)])
     _, [behind] = feature.extend(np.array([start]), np.array([0]), is_end=False)
     with refused:

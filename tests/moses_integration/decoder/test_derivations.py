@@ -1,4 +1,4 @@
-"""Derivations that are given are scored as the search scores them."""
+"""Given derivations get the same scores as in the search."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ def test_the_search_s_own_list_comes_back() -> None:
 
 
 def test_limits_do_not_apply(tmp_path: Path) -> None:
-    """The distortion limit of the system is 0, and the derivation goes from right to left: 2 + 2 + 2."""
+    """Search limits do not apply to given derivations.
+
+    The system's distortion limit is 0, but the derivation goes from right to left: 2 + 2 + 2.
+    """
     model = small_model(tmp_path, Line((b"a",), (b"A",), (0.5,)), Line((b"b",), (), (0.25,)))
     segments = [Segment(2, 2, (b"zz",)), Segment(1, 1, ()), Segment(0, 0, (b"A",))]
     (derivation,) = score_derivations(model, (b"a", b"b", b"zz"), [segments])

@@ -1,4 +1,4 @@
-"""The best score of what is uncovered."""
+"""Future scores: the best score of the uncovered words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moses_integration.decoder.translation_options import Options
 
 
 def options_of(words: int, spans: dict[tuple[int, int], list[float]]) -> Options:
-    """Return options with these scores by span (first word, last word)."""
+    """Return options with the given scores by span (first word, last word)."""
     options = SimpleNamespace(
         words=words,
         span_start_S=np.array([start for start, _ in spans], np.int64),

@@ -1,4 +1,4 @@
-"""The decoder against lists that Moses wrote: its derivations have the same scores here, and are found here."""
+"""The decoder reproduces the scores of Moses' n-best lists and finds their derivations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Golden:
     distortion_limit: int = 6
 
     def entries(self) -> Iterator[tuple[int, list[NbestEntry]]]:
-        """Yield the list of each sentence."""
+        """Yield the n-best list of each sentence."""
         entries = read_nbest(MINI / "decode" / f"{self.name}.nbest.gz")
         return ((number, list(group)) for number, group in groupby(entries, key=lambda entry: entry.sentence))
 
@@ -64,7 +64,7 @@ def load(ini_name: str, text: str) -> tuple[LogLinearModel, SearchSettings, list
 
 @cache
 def decode(ini_name: str, text: str, distortion_limit: int) -> tuple[bytes, list[list[NbestEntry]]]:
-    """Return the translations and lists that our search gives with its own settings."""
+    """Return our translations and n-best lists with the golden's settings."""
     model, settings, sentences = load(ini_name, text)
     settings = replace(settings, distortion_limit=distortion_limit)
     best, lists = [], []
@@ -100,7 +100,7 @@ def test_the_best_translations(golden: Golden) -> None:
 
 @searched
 def test_the_lists(golden: Golden) -> None:
-    """Lists differ where one of the two searches lost a derivation; such entries are few."""
+    """n-best lists agree except for a few entries that one of the two searches pruned."""
     _, lists = decode(golden.ini, golden.text, golden.distortion_limit)
     expected = found = worse = equal = 0
     for number, entries in golden.entries():

@@ -1,4 +1,4 @@
-"""What a moses.ini declares: features, labels, weights, and what the decoder rejects."""
+"""The parts of a moses.ini: features, labels and weights, and errors for unsupported ones."""
 
 from __future__ import annotations
 
@@ -213,7 +213,10 @@ def test_a_reordering_table_of_another_width(tmp_path: Path) -> None:
 
 
 def test_ngrams_inside_a_phrase_do_not_depend_on_context(language_models: list[Path], tmp_path: Path) -> None:
-    """In a trigram model only words from the third on are known inside a phrase; the rest is an estimate."""
+    """Scores of complete n-grams within a phrase do not depend on context.
+
+    In a trigram model they begin with the third word; earlier words have estimates.
+    """
     target = (b"A", b"B", b"A", b"C")
     weights = {**WEIGHTS, "L0": [1.0]}
     system = SmallSystem([Line((b"a",), target, (1.0,))], weights, language_models=language_models[1:])

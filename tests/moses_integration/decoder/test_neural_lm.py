@@ -1,4 +1,4 @@
-"""The neural language model inside the search."""
+"""Neural language models in the search."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def with_neural_model(system: SmallSystem, folder: Path, backoff: Path) -> Small
 def test_without_limits_the_list_is_that_of_all_derivations(
     language_models: list[Path], neural_model: Path, seed: int
 ) -> None:
-    """So hypotheses that recombine are alike in all that follows, and each sum is that of the whole sentence."""
+    """Without limits, the n-best list equals that of all derivations.
+
+    So recombination is lossless, and each sum is the score of the whole sentence.
+    """
     system, sentence = random_system(random.Random(seed), language_models)
     system = replace(with_neural_model(system, neural_model, language_models[1]), settings=UNLIMITED)
     expected = scored(system, sentence)
@@ -72,7 +75,7 @@ def test_a_narrow_search_scores_what_it_finds(language_models: list[Path], neura
 def test_rounding_differences_between_batches_make_no_new_candidates(
     tmp_path: Path, language_models: list[Path], neural_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The composition of a batch changes the last digits."""
+    """Rounding differences between batches create no new tuning candidates."""
     extend, noise = NeuralLanguageModelFeature.extend, np.random.default_rng(1)
 
     def moved(self: NeuralLanguageModelFeature, *arguments: Any) -> tuple[Floats, Indices]:
@@ -114,7 +117,7 @@ def test_an_ngram_is_scored_once(feature: NeuralLanguageModelFeature) -> None:
 
 
 def test_a_context_is_normalised_once(feature: NeuralLanguageModelFeature, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Later stacks ask for other words behind contexts of earlier ones."""
+    """A context is normalised once, also if later stacks ask for other words after it."""
     softmax, summed = feature._scorer.model.network.softmax, []
     sums = softmax.log_prob_and_norm
 
@@ -143,7 +146,7 @@ def test_an_empty_phrase_does_not_change_the_state(feature: NeuralLanguageModelF
 
 
 def test_states_are_the_last_words(feature: NeuralLanguageModelFeature) -> None:
-    """Order 4: words before the last three do not matter; the last word matters even if it is unknown."""
+    """The state is the last three words for order 4; an unknown last word matters too."""
     phrases: list[Words] = [(b"A", b"B", b"A"), (b"B", b"A", b"B", b"A"), (b"B", b"A", b"C"), (b"B", b"A", b"D")]
     phrases += [(b"C",), (b"B", b"A", b"B"), (b"A", b"B")]
     start = feature.begin(phrases)
@@ -161,7 +164,7 @@ def test_states_are_the_last_words(feature: NeuralLanguageModelFeature) -> None:
 
 
 def test_decoders_share_a_file(tmp_path: Path, language_models: list[Path], neural_model: Path) -> None:
-    """Words outside the shortlist have other numbers in another decoder, and are the same words all the same."""
+    """Decoders share a cache file, although words outside the shortlist have different ids in each decoder."""
     phrases: list[Words] = [(b"A", b"B"), (b"other", b"unknown"), (b"unknown", b"A"), (b"<eos>", b"B")]
     found = []
     for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
@@ -178,7 +181,7 @@ def test_decoders_share_a_file(tmp_path: Path, language_models: list[Path], neur
 def test_impossible_cached_scores_are_computed_again(
     tmp_path: Path, language_models: list[Path], neural_model: Path, unnormalised: bool
 ) -> None:
-    """Unnormalised, a score above 0 may be the network's."""
+    """Impossible cached scores are recomputed; without normalisation, a score above 0 is possible."""
     feature = NeuralLanguageModelFeature(
         "N0", neural_model, language_models[1], unnormalised=unnormalised, cache=tmp_path / "cache"
     )
@@ -197,7 +200,10 @@ def test_impossible_cached_scores_are_computed_again(
 def test_models_that_share_a_file_have_separate_scores(
     tmp_path: Path, language_models: list[Path], neural_model: Path
 ) -> None:
-    """With another back-off model, another network, or the same one not normalised, scores are others."""
+    """Models that share a cache file have separate scores.
+
+    They differ in the back-off model, in the network or in the normalisation.
+    """
     changed = tmp_path / "changed"
     shutil.copytree(neural_model, changed)
     weights = load_file(changed / "weights.safetensors")

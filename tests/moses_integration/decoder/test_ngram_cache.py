@@ -19,7 +19,7 @@ from phrasescore.errors import UserError
 
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reduce a megabyte to 64 bytes."""
+    """Reduce the file size from a megabyte to 64 bytes."""
     monkeypatch.setattr(ngram_cache, "_LEAST_BYTES", 1 << 6)
 
 
@@ -36,7 +36,7 @@ def test_added_scores_are_found(tmp_path: Path, in_file: bool) -> None:
     for first in range(0, 300, 20):
         cache.add(keys[first : first + 20], scores[first : first + 20])
     found, is_found = cache.find(keys)
-    # Two of one call may fall on one entry.
+    # Two keys of one call may hash to the same entry.
     assert is_found.mean() > 0.9
     assert (found[is_found] == scores[is_found]).all()
     assert not cache.find(some_ngrams(300, seed=2)[0])[1].any()
@@ -73,7 +73,10 @@ def test_a_file_keeps_the_size_that_it_was_made_with(tmp_path: Path, asked: int,
 
 
 def test_processes_that_start_together_make_one_file(tmp_path: Path) -> None:
-    """A lock holds between any two openings of a file, in one process too."""
+    """Processes that start together create one file.
+
+    A lock excludes any two openings of a file, also in one process.
+    """
     for number in range(20):
         path = tmp_path / str(number)
         with ThreadPoolExecutor(4) as pool:
@@ -90,7 +93,7 @@ def test_a_process_that_waited_for_a_deleted_file_makes_another(tmp_path: Path) 
         second = pool.submit(NgramCache, path)
         while not second.running():
             time.sleep(0.01)
-        # It waits for the lock now, or opens the path when nothing is there.
+        # The thread waits for the lock, or opens the path once the file is gone.
         time.sleep(0.1)
         path.unlink()
     keys, scores = some_ngrams(1)
@@ -127,7 +130,6 @@ def test_other_files_are_errors_and_stay_unchanged(tmp_path: Path) -> None:
 
 
 def flip(path: Path, place: int) -> None:
-    """Flip one bit of a file."""
     content = bytearray(path.read_bytes())
     content[place // 8] ^= 1 << place % 8
     path.write_bytes(content)
@@ -145,7 +147,7 @@ def test_a_score_with_a_flipped_bit_is_not_found(tmp_path: Path) -> None:
 
 
 def test_nobody_else_may_write_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever can write a cache determines the scores."""
+    """A cache that other users may write to is an error, because its content determines scores."""
     path = tmp_path / "cache"
     before = os.umask(0)
     try:

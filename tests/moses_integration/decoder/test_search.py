@@ -1,4 +1,4 @@
-"""What the search computes with arrays."""
+"""Array operations of the search."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def test_coverages_differ_if_any_word_differs(words: int) -> None:
 
 
 def test_the_best_hypotheses_stay_however_large_the_weights_are() -> None:
-    """Beside a total of 1e20 all else is lost to rounding, but not the translation."""
+    """The best hypotheses are kept for weights of any size.
+
+    A total of 1e20 loses all other scores to rounding.
+    """
     lines = [Line((b"a",), (b"A",), (0.5,)), Line((b"b",), (b"B",), (0.5,))]
     _, graph = decode(SmallSystem(lines, {**WEIGHTS, "W": [1e20]}), (b"a", b"b"))
     best = graph.best()

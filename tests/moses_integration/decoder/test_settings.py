@@ -63,7 +63,7 @@ def test_both_forms_of_one_decoding_path(mapping: str) -> None:
     ],
 )
 def test_search_algorithms(sections: dict[str, str], limit: int) -> None:
-    """Normal search scores every candidate; cube pruning has Moses' limit if it is asked for, and ours otherwise."""
+    """Cube pruning has Moses' default pop limit if the ini selects it, else ours; normal search has no limit."""
     assert read_settings(ini_of(**sections)).search.pop_limit == limit
 
 
@@ -84,7 +84,10 @@ def test_switches(values: list[str], expected: bool) -> None:
 
 
 def test_a_switch_needs_no_value_but_a_section_does() -> None:
-    """Moses defines a parameter of moses.ini with its first value (moses/Parameter.cpp, ReadConfigFile)."""
+    """A switch may lack a value but a section may not.
+
+    Moses defines a parameter of moses.ini with its first value (moses/Parameter.cpp, ReadConfigFile).
+    """
     assert is_on([])
     assert not read_settings(ini_of(drop_unknown="")).drop_unknown
     assert read_settings(ini_of(early_distortion_cost="", distortion_limt="")) == read_settings(ini_of())
@@ -99,7 +102,7 @@ def test_a_switch_needs_no_value_but_a_section_does() -> None:
         ({"mapping": "0 T 0\n1 T 1"}, r"line 2: \[mapping\] asks for factors, or several tables or decoding paths; "),
         ({"mapping": "0 T 0\n0 G 0"}, r"line 2: \[mapping\] asks for factors"),
         ({"mapping": "0 T 1"}, r"line 2: \[mapping\] asks for factors"),
-        # Moses knows the form and takes no table for one.
+        # Moses accepts the form but reads no table from it.
         ({"mapping": "0 TM0"}, r"line 2: \[mapping\] asks for factors"),
         ({"stack": "many"}, r"\[stack\] is not a whole number"),
         ({"stack": "1.5"}, r"moses.ini: line 2: \[stack\] is not a whole number"),
@@ -139,14 +142,14 @@ def test_invalid_settings(sections: dict[str, str], message: str) -> None:
 
 
 def test_of_several_numbers_the_first_counts() -> None:
-    """As in Moses, also for what messages name."""
+    """Of several numbers, the first counts, as in Moses; messages name it."""
     assert read_settings(ini_of(stack="7\n100")).search.stack == 7
     with pytest.raises(UserError, match=r"line 2: \[stack\] -1 is negative"):
         read_settings(ini_of(stack="-1\n100"))
 
 
 def test_sections_that_change_nothing() -> None:
-    """Those without effect, those with Moses' defaults, and what mert-moses.pl makes of short flags."""
+    """Sections without effect are accepted: ignored ones, Moses' defaults, and mert-moses.pl's form of short flags."""
     harmless = {"threads": "4", "verbose": "0", "minphr_memory": "true", "th": "4", "v": "0", "s": "1", "du": "true"}
     defaults = {"xml_input": "pass-through", "mark_unknown": "false", "decoding_graph_backoff": "0", "inputtype": "0"}
     assert read_settings(ini_of(feature="x", weight="y", **harmless, **defaults)) == read_settings(ini_of())

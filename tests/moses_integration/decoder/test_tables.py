@@ -1,4 +1,4 @@
-"""Reading of tables, and errors in tables."""
+"""Reading of tables, and errors in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def phrase_table(folder: Path, text: bytes, width: int = 2) -> PhraseTable:
 
 
 def log(probability: float) -> float:
-    """Return what Moses makes of a probability, by NumPy."""
+    """Return Moses' logarithm of a probability, computed with NumPy."""
     return float(np.float32(np.log(np.float64(np.float32(probability)))))
 
 
@@ -93,7 +93,7 @@ def test_lines_of_a_phrase_table_that_cannot_be_used(line: bytes, message: str, 
 
 
 def test_scores_are_of_32_bit_as_in_moses(tmp_path: Path) -> None:
-    """What Moses makes of them: the nearest 32-bit number of the logarithm of the nearest one."""
+    """Scores are 32-bit as in Moses: the logarithm of the nearest 32-bit number, rounded to 32 bits."""
     table = phrase_table(tmp_path, b"a ||| B ||| 0.999877 1.01122149e-43 ||| ||| 1 ||| ||| {{p}}\n")
     [found] = table.lookup((b"a",))
     assert found.scores == (log(0.999877), log(1.01122149e-43))
@@ -109,7 +109,7 @@ def test_a_missing_table(kind: type[PhraseTable], tmp_path: Path) -> None:
 def test_reordering_rows(tmp_path: Path) -> None:
     text = b"  a|||B C ||| 0.5 0\na |||  ||| 1 1\nb ||| B ||| 1 1\na ||| D |||  0.25\t1 ||| and more \r\n"
     text += b"a ||| B  B ||| 1 1\n\ta ||| E ||| 1 1\n"
-    # Moses takes PATH.gz for PATH that is not there.
+    # Moses reads PATH.gz if PATH does not exist.
     (tmp_path / "table.gz").write_bytes(gzip.compress(text))
     table = ReorderingTable(tmp_path / "table", 2, True, {b"a"})
     assert table.lookup((b"a",), (b"B", b"C")) == (log(0.5), -100)
@@ -117,7 +117,7 @@ def test_reordering_rows(tmp_path: Path) -> None:
     assert table.lookup((b"a",), (b"D",)) == (log(0.25), 0)
     assert table.lookup((b"a",), (b"B",)) is None
     assert table.lookup((b"b",), (b"B",)) is None
-    # With other spaces inside, Moses never finds them.
+    # Moses never finds such phrases if they have other spaces inside.
     assert table.lookup((b"a",), (b"B", b"B")) is table.lookup((b"a",), (b"E",)) is None
     (tmp_path / "table").write_bytes(b"a ||| D ||| 1 1\n")
     assert ReorderingTable(tmp_path / "table", 2, True, {b"a"}).lookup((b"a",), (b"D",)) == (0, 0)
@@ -158,7 +158,7 @@ def test_faulty_lines_are_rejected_where_their_source_is_wanted(odd: OddLine, tm
 
 @pytest.mark.parametrize("odd", GOOD_LINES, ids=spelling)
 def test_unusual_lines_of_a_reordering_table(odd: OddLine, tmp_path: Path) -> None:
-    """Its fields and numbers are read likewise, but its phrases are kept as they are spelled."""
+    """Unusual lines of a reordering table are read as in a phrase table, but phrases keep their spaces."""
     (tmp_path / "table").write_bytes(odd.line + b"\n")
     phrases = [b" ".join(odd.source), b" ".join(odd.target)]
     is_found = [field.strip(b" ") for field in odd.line.split(b"|||")[:2]] == phrases
@@ -173,7 +173,7 @@ def test_scores_are_counted_as_moses_counts_them(odd: OddLine, tmp_path: Path) -
 
 
 def logs_of(odd: OddLine) -> tuple[float, ...]:
-    """Return what the decoder makes of the probabilities of a line."""
+    """Return the decoder's logarithms of the probabilities of a line."""
     return tuple(max(log(p), -100) if p > 0 else -100 for p in odd.probabilities)
 
 

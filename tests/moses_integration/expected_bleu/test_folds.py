@@ -48,7 +48,7 @@ def test_each_fold_has_a_system_of_its_sentences(tmp_path: Path) -> None:
 
 
 def corpus_of(folder: Path, pairs: str) -> Corpus:
-    """A text of pairs of one word each, as in `aA bB`."""
+    """Make a text of pairs of one word each, such as `aA bB`."""
     corpus = Corpus.in_folder(folder, "train", ("en", "fr"))
     for path, side in ((corpus.source, 0), (corpus.target, 1)):
         path.write_text("".join(f"{pair[side]}\n" for pair in pairs.split()))
@@ -69,14 +69,14 @@ def corpus_of(folder: Path, pairs: str) -> Corpus:
 def test_pairs_that_share_a_side_are_in_one_fold(
     pairs: str, grouped: list[int], folded: list[int], tmp_path: Path
 ) -> None:
-    """Even if other pairs are between them; a text that is one group is not divided."""
+    """Pairs that share a side are in the same fold, also indirectly; a text with a single group is not divided."""
     group_N = group_pairs(corpus_of(tmp_path, pairs))
     assert group_N.tolist() == grouped
     assert assign_folds(group_N).tolist() == folded
 
 
 def test_folds_are_disjoint(tmp_path: Path) -> None:
-    """Of a text with every sentence pair twice."""
+    """Folds are disjoint, even if the text contains every sentence pair twice."""
     corpus = Corpus.in_folder(tmp_path, "train", ("en", "fr"))
     for path, whole in (
         (corpus.source, CORPUS.source),
@@ -111,7 +111,7 @@ def test_a_text_of_one_group_is_not_divided(pairs: str, tmp_path: Path) -> None:
 
 
 def test_the_longest_phrase_is_that_of_the_system(tmp_path: Path) -> None:
-    """It is read from the report of `build`, but not from other files of that name."""
+    """The maximum phrase length comes from the report of `build`, not from other files of that name."""
     ini = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
     ini.folder = tmp_path
     (tmp_path / "build.json").write_text('{"settings": {"longest_phrase": 2}}')

@@ -1,4 +1,4 @@
-"""What features are worth, on lists where it is known."""
+"""The estimated gain of features, on n-best lists where it is known."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ REFERENCE = [b"a b c d e f"]
 
 
 def candidates(sentences: int, told: float, seed: int = 1) -> Candidates:
-    """Lists of translations with some words wrong by chance, the third list empty.
+    """Return n-best lists with random errors; the third list is empty.
 
-    The first feature is noise; the second one tells the translation's BLEU with a share of `told`, else noise.
+    The first feature is noise. The second feature is BLEU with weight `told`, plus noise with weight 1 - `told`.
     """
     draw = np.random.default_rng(seed)
     features, statistics = [], []
@@ -50,7 +50,7 @@ def test_a_feature_that_knows_the_best_translation_is_worth_what_it_can_choose()
 
 
 def test_noise_is_worth_nothing_where_the_weights_were_not_fitted() -> None:
-    """Fitted and measured on the same lists it would always seem to help."""
+    """Noise has no gain on held-out lists; on the lists used for fitting it would always seem to help."""
     results = [asked(candidates(200, told=0.0, seed=seed)) for seed in range(8)]
     gains, errors = np.array(results)[:, 1], np.array(results)[:, 2]
     assert np.abs(gains).max() < 4 * errors.max()

@@ -19,7 +19,7 @@ INI = MosesIni.read(MINI / "moses.tuned.ini")
 
 @pytest.fixture
 def fold(tmp_path: Path) -> Fold:
-    """A few dev sentences, the last with an unknown word, under the system of the whole text."""
+    """A few dev sentences, the last one with an unknown word, decoded with the system of the whole text."""
     corpus = Corpus.in_folder(tmp_path, "train", ("en", "fr"))
     for path in (corpus.source, corpus.target):
         lines = (MINI / f"dev{path.suffix}").read_bytes().splitlines()[:9]
@@ -33,7 +33,10 @@ def listed(fold: Fold) -> list[NbestList]:
 
 
 def test_the_phrase_pairs_of_each_translation(fold: Fold, listed: list[NbestList]) -> None:
-    """Features add up to the decoder's score, and pairs to the words except copied ones."""
+    """Each translation has its phrase pairs.
+
+    Features add up to the decoder's score, and pairs cover all words except copied ones.
+    """
     table = gzip.decompress((MINI / "phrase-table.gz").read_bytes()).splitlines()
     known = {tuple(line.split(b" ||| ")[:2]) for line in table}
     sources, targets = (path.read_bytes().splitlines() for path in (fold.corpus.source, fold.corpus.target))
@@ -77,7 +80,7 @@ def test_processes_do_not_matter(fold: Fold, listed: list[NbestList]) -> None:
 
 
 def test_a_seed_draws_sentences(fold: Fold, listed: list[NbestList]) -> None:
-    """In their order, each at most once."""
+    """A seed samples sentences without replacement and keeps their order."""
     drawn = [list(decode_fold(fold, fold, 3, 10, seed, processes=1)) for seed in (1, 1, 2)]
     places = [[[one.pairs for one in listed].index(found.pairs) for found in some] for some in drawn]
     assert places[0] == places[1] != places[2]

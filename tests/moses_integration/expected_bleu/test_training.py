@@ -25,9 +25,9 @@ WORDS = [b"a", b"b", b"c", b"d"]
 
 
 def random_lists(number: int, seed: int = 1) -> NbestLists:
-    """N-best lists of sentences of four words that are translated word by word; each word is right at random.
+    """Return n-best lists of random word-by-word translations of four-word sentences.
 
-    The base features are noise; the same pairs are right in all sentences.
+    The base features are noise; correct pairs are the same in all sentences.
     """
     draw = np.random.default_rng(seed)
     pairs: list[Pair] = [(source, target) for source in WORDS for target in (source.upper(), b"x", b"y")]
@@ -112,7 +112,7 @@ def test_parts_of_lists_are_lists() -> None:
 
 
 def test_expected_bleu_rises() -> None:
-    """On the lists themselves, to nearly what their best translations have."""
+    """Training raises expected BLEU on the training lists close to that of their best translations."""
     lists = random_lists(60)
     objective_, _ = objective(lists)
     found = fit(objective_, objective_, 1e-6)
@@ -123,7 +123,7 @@ def test_expected_bleu_rises() -> None:
 
 
 def test_the_last_parameters_are_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even if no evaluation took place before."""
+    """The last parameters are evaluated even if no evaluation took place before."""
     monkeypatch.setattr("moses_integration.expected_bleu.training._CHECK_EVERY", 1000)
     objective_, _ = objective(random_lists(60))
     found = fit(objective_, objective_, 1e-6)
@@ -132,7 +132,7 @@ def test_the_last_parameters_are_evaluated(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_whole_groups_are_held_out() -> None:
-    """About a tenth for any groups; of two large groups the smaller one."""
+    """Whole groups are held out, about a tenth of the sentences; of two large groups, the smaller one."""
     assert [sample_held_out(np.arange(50), seed).sum() for seed in (1, 2)] == [5, 5]
     assert sample_held_out(np.arange(50), 1).tolist() != sample_held_out(np.arange(50), 2).tolist()
     group_L = np.array([*[0] * 60, *np.repeat(np.arange(1, 11), 4)])
@@ -158,7 +158,7 @@ def test_training_finds_the_right_pairs() -> None:
 
 
 def test_a_feature_that_is_constant_within_lists_has_no_effect() -> None:
-    """A penalty that all translations of a sentence have, however large its weight."""
+    """A feature that is constant within each n-best list has no effect, however large its weight."""
     lists = random_lists(200)
     penalty_L = -100.0 * np.random.default_rng(5).integers(0, 3, 200)
     penalty_H = np.repeat(penalty_L, np.diff(lists.offsets)).astype(np.float32)
@@ -174,7 +174,7 @@ def test_a_feature_that_is_constant_within_lists_has_no_effect() -> None:
 
 
 def test_f_is_0_if_there_is_nothing_to_choose() -> None:
-    """Each list has one translation."""
+    """f is 0 if each n-best list has one translation."""
     lists = random_lists(200)
     is_alone_L = np.diff(lists.offsets) == 1
     trained = train(lists.where(is_alone_L), np.array([0.5, -0.5]))

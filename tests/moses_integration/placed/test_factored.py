@@ -1,4 +1,4 @@
-"""The table of a text for a system whose target words have factors is that of the system without them."""
+"""The per-text table of a system with target factors equals that of the system without factors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def without_factors(line: bytes) -> bytes:
 
 
 def factored_ini(folder: Path, *, tags: bool) -> MosesIni:
-    """Write a factored form of the mini corpus's system, with or without a language model of the second factor."""
+    """Write the mini corpus's system with factors, with or without a language model of the second factor."""
     lines = gzip.decompress((MINI / "phrase-table.gz").read_bytes()).splitlines(keepends=True)
     (folder / "phrase-table.gz").write_bytes(gzip.compress(b"".join(map(with_factors, lines)), mtime=0))
     (folder / "tags.arpa").write_text(ARPA)

@@ -1,4 +1,4 @@
-"""What an ini says of the networks in context that it was tuned with."""
+"""The sections of an ini that record the networks in context of its tuning."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def columns_of(*digests: str) -> Mock:
 
 
 def test_the_order_of_the_networks_does_not_matter() -> None:
-    """For their mean counts."""
+    """The order of the networks does not matter, because their scores are averaged."""
     ini = parse("[feature]\nPhraseDictionaryMemory name=T\n[weight]\nT= 0.5\n")
     add_columns_in_context(ini, 1)
     name_networks(ini, ["b", "a"], fingerprint_of(["22", "11"]))
@@ -34,7 +34,7 @@ def test_the_order_of_the_networks_does_not_matter() -> None:
 
 
 def test_options_stay_chosen_by_the_weights_that_tuning_began_with() -> None:
-    """But for those of a feature that has got other components."""
+    """Options are still chosen by tuning's initial weights, unless a feature's number of components changed."""
     ini = parse("[feature]\nDistortion\nLM name=LM0 num-features=2\n[weight]\nDistortion0= 0.5\nLM0= 1 2\n")
     keep_option_weights(ini)
     ini.set_weights({"Distortion0": [0.1], "LM0": [3, 4, 5]})

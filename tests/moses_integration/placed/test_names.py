@@ -1,4 +1,4 @@
-"""Names of places are taken off again, and nothing else is."""
+"""`strip-tags` removes position tags and nothing else."""
 
 from __future__ import annotations
 

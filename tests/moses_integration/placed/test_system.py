@@ -1,4 +1,4 @@
-"""A text is translated with its own table as with the one of all texts."""
+"""A per-text phrase table gives the same translations as the full table."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ xx dog~1~2 \ufdcf the\u00a0.
 
 
 class Recorded(ScorerColumns):
-    """Two columns: the number of the sentence, and the place of the option; and what was asked for them."""
+    """A scorer with two columns, sentence number and option index, that records its requests."""
 
     columns = (Column("sentence", "log-linear"), Column("place", "log-linear"))
 
     def __init__(self) -> None:
-        """No scorer is asked."""
+        """Do not load a scorer."""
 
     def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
         self.places = places
@@ -65,7 +65,7 @@ def table_of(placed: PlacedSystem, number: int = 0) -> list[bytes]:
 
 
 def translate(toolkit: Toolkit, ini: Path, text: Path, folder: Path) -> tuple[bytes, bytes]:
-    """Translations and lists, without names."""
+    """Return translations and n-best lists without position tags."""
     folder.mkdir()
     system = MosesIni.read(ini)
     with toolkit.translator(system, text, folder) as run:
@@ -110,13 +110,16 @@ def test_moses_translates_a_text_alike(moses_home: Path, odd_text: Path, tmp_pat
 
 @pytest.mark.parametrize("first", [50, 100])
 def test_small_systems_translate_alike(language_models: list[Path], tmp_path: Path, first: int) -> None:
-    """With all that they may have: equal lines, empty targets, dropped words, reordering of copies, several tables."""
+    """Small random systems translate identically.
+
+    They have duplicate lines, empty targets, dropped words, reordering of copied words, and several tables.
+    """
     named = 0
     for seed in range(first, first + 50):
         system, sentence = random_system(random.Random(seed), language_models)
-        # Without limits words are copied for which there are phrases, too.
+        # Without limits, words with translations are copied as well.
         ini = replace(system, settings=UNLIMITED if seed % 2 else {}).write(tmp_path)
-        # Repeated, so that a place is more than its words.
+        # Repeated words, so that words alone do not identify a position.
         sentences = [sentence, sentence[::-1], (), sentence, sentence[:2] * 2]
         write_lines(tmp_path / "in", map(b" ".join, sentences))
         (tmp_path / str(seed)).mkdir()
@@ -176,7 +179,7 @@ def test_each_place_has_its_lines(tmp_path: Path) -> None:
 
 
 def test_words_without_translations_keep_their_form(tmp_path: Path) -> None:
-    """But for what it takes to tell the place of a phrase that has no other words."""
+    """Words without translations keep their form, except for tags that a phrase without other words needs."""
     assert [*read_lines(place_lines(tmp_path, small_system(AB, A), b"b a b x", b"b b").text)] == [
         b" ".join((b"b", name_of(b"a", 0, 1), b"b", b"x")),
         b"b b",
@@ -191,7 +194,10 @@ def test_a_phrase_of_words_without_translations_has_a_place(tmp_path: Path) -> N
 
 
 def test_a_pair_is_in_the_reordering_table_once_and_so_is_the_copy_of_a_word(tmp_path: Path) -> None:
-    """Though the pair has two lines in the phrase table, and the word begins a phrase."""
+    """The reordering table has each pair and each copied word once.
+
+    The pair has two lines in the phrase table, and the word begins a phrase.
+    """
     reordering = Reordering(
         "wbe-msd-backward-fe",
         {((b"a", b"b"), (b"A", b"B")): (0.5, 0.25, 0.25), ((b"a",), (b"a",)): (0.25, 0.5, 0.25)},
@@ -218,7 +224,7 @@ def test_lines_are_sorted_as_converters_want_them(odd_text: Path, tmp_path: Path
 def test_the_best_options_are_kept_in_their_order(tmp_path: Path, limit: int | None, kept: int) -> None:
     options = [Line((b"a",), (word,), (score,)) for word, score in ((b"P", 0.1), (b"Q", 0.4), (b"R", 0.2), (b"S", 0.4))]
     placed = place_lines(tmp_path, small_system(*options, table_limit=2), b"a a", table_limit=limit)
-    # The limit of the decoder stays what it was.
+    # The decoder's limit is unchanged.
     assert MosesIni.read(placed.ini).phrase_table().arguments["table-limit"] == "2"
     best = {1: b"Q", 2: b"QS", 3: b"QRS", 4: b"PQRS"}[kept]
     assert [line.split()[2] for line in table_of(placed)] == [bytes([word]) for word in best] * 2
@@ -279,16 +285,16 @@ def test_columns_stand_before_the_other_fields(odd_text: Path, tmp_path: Path) -
 
 
 def test_columns_change_the_translation(tmp_path: Path) -> None:
-    """By their places: of two options the second sentence has the other one."""
+    """A column that depends on the position changes the translation of the second sentence."""
 
     class Second(ScorerColumns):
         columns = (Column("score", "log-linear"),)
 
         def __init__(self) -> None:
-            """No scorer is asked."""
+            """Do not load a scorer."""
 
         def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
-            # Above 0, too, and beyond what Moses can read.
+            # Includes scores above 0 and scores too large for Moses.
             return np.array([[0], [-1000], [0], [1000]], np.float64)
 
     system = small_system(Line((b"a",), (b"P",), (0.5,)), Line((b"a",), (b"Q",), (0.25,)))
@@ -323,7 +329,7 @@ def test_columns_must_be_numbers_for_each_option(tmp_path: Path) -> None:
             place_text(small_system(A).write(tmp_path), tmp_path / "in", tmp_path / "placed", Wrong(values))
 
 
-# What cannot be placed
+# Input without a per-text table
 
 
 def test_a_text_with_names_is_refused(tmp_path: Path) -> None:
@@ -350,7 +356,7 @@ def test_binary_tables_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_fault_leaves_the_system_from_before(tmp_path: Path) -> None:
-    """Whether it is in scoring or in writing, and nothing beside it."""
+    """A failure in scoring or writing keeps the old system and leaves no other files."""
 
     class Faulty(Recorded):
         fault: Exception | None = None
@@ -379,7 +385,7 @@ def test_a_fault_leaves_the_system_from_before(tmp_path: Path) -> None:
         with pytest.raises(FullDiskError):
             place_text(ini, tmp_path / "text.in", folder, columns)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
-    # A killed run may have left some, and somebody a link.
+    # A killed run may have left such files, and another user may have placed a link.
     (folder / ".unfinished").mkdir()
     (folder / ".unfinished" / ".scores.journal").touch()
     (folder / "phrase-table.gz").rename(tmp_path / "elsewhere.gz")

@@ -1,4 +1,4 @@
-"""A system whose table gets a column for each text is tuned and translated with the same options."""
+"""A system with per-text columns is tuned and decoded with the same translation options."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ OPTIONS = 9
 
 
 class PrefersLast(ScorerColumns):
-    """A column that is the larger, the further down in the table an option stands: from -0.9 to -0.1."""
+    """A column that rises from -0.9 to -0.1 with an option's position in the table."""
 
     columns = (Column("score"),)
 
     def __init__(self) -> None:
-        """No scorer is asked."""
+        """Do not load a scorer."""
 
     def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
         targets = [target for place in places for target in place.phrase.targets]
@@ -41,7 +41,7 @@ class PrefersLast(ScorerColumns):
 
 @pytest.fixture
 def ini(tmp_path: Path) -> MosesIni:
-    """Of a phrase with nine options, of which the table likes the first ones; a decoder uses two."""
+    """A system with a phrase of nine options, whose first ones have the best table scores; a decoder uses two."""
     lines = [Line((b"a",), (b"X%02d" % number,), (0.9**number,)) for number in range(OPTIONS)]
     weights = {"U": [1.0], "W": [0.0], "P": [0.0], "T": [0.5], "D": [0.3]}
     (tmp_path / "system").mkdir()
@@ -59,7 +59,10 @@ def toolkit() -> PlacingToolkit:
 def test_options_are_those_of_tuning_whatever_the_weights_are(
     ini: MosesIni, toolkit: PlacingToolkit, tmp_path: Path
 ) -> None:
-    """Those that trust the column may be against what else is known of a pair, and choose the worst options."""
+    """Options are those of tuning for any weights.
+
+    Weights that favour the column may contradict all other features and would choose the worst options.
+    """
     ini.set_weights({"T": [0.5, -1.0]})
     keep_option_weights(ini)
     ini.set_weights({"T": [-0.5, 1.0]})
@@ -67,7 +70,7 @@ def test_options_are_those_of_tuning_whatever_the_weights_are(
     with toolkit.translator(ini, tmp_path / "text", tmp_path / "work") as translate:
         translate(ini.weights(), tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == b"X01\n"
-    # Nor are they chosen anew where tuning goes on from there.
+    # Resumed tuning does not choose them anew either.
     keep_option_weights(ini)
     weights = option_weights(ini)
     assert weights is not None

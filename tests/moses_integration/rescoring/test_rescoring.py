@@ -1,4 +1,4 @@
-"""n-best lists get features, weights are tuned on them, and the best translations are chosen anew."""
+"""n-best lists get new features, weights are tuned on them, and the best translations are selected."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ LIST = [
 
 
 class CountingScorer(EncoderDecoderScorer):
-    """An engine that knows how many pairs it was asked for."""
+    """A scorer that counts the requested pairs."""
 
     asked = 0
 
@@ -107,7 +107,10 @@ def log_probs(pairs: list[tuple[bytes, bytes]], direction: str = "target-given-s
 
 
 def test_phrase_pairs_of_a_derivation() -> None:
-    """The second entry deletes a word and goes from right to left."""
+    """The phrase pairs of a derivation include deleted words and follow the alignment.
+
+    The second entry deletes a word and goes from right to left.
+    """
     sentence = words_of(SOURCE[0])
     pairs = [
         [(pair.start, pair.source, pair.target) for pair in features._phrase_pairs(sentence, LIST[i])] for i in (0, 1)
@@ -178,7 +181,10 @@ def test_an_empty_translation_of_an_empty_sentence() -> None:
 
 
 def test_unknown_words() -> None:
-    """The network knows all words but `zzz`; the other direction's network has the vocabularies the other way round."""
+    """Unknown words are counted separately for source and target.
+
+    The network has all words except `zzz` and `qqq`; the network of the other direction has its vocabularies exchanged.
+    """
     source = [b"the black qqq", SOURCE[1]]
     model, reverse = (engine(direction) for direction in ("target-given-source", "source-given-target"))
     assert column(feature(model, "sentence", UNKNOWN_TARGET), source=source) == [0, 1, 0]
@@ -208,7 +214,7 @@ def test_a_scorer_of_sentences_is_asked_once_for_each_translation() -> None:
 
 
 class PlaceScorer(PhraseScorer):
-    """A scorer in context: minus the position of the phrase, a hundred more for the second sentence."""
+    """A scorer in context: minus the position of the phrase, minus 100 for the second sentence."""
 
     fingerprint = "place"
     in_context = True
@@ -244,7 +250,7 @@ def test_numbers_of_a_file(tmp_path: Path) -> None:
 
 @pytest.fixture
 def language_model(tmp_path: Path) -> Path:
-    """A neural language model as its starting weights leave it."""
+    """A neural language model with its initial weights."""
     torch.manual_seed(1)
     config = NeuralLmConfig(order=3, embedding=4, first_hidden=5, second_hidden=4, self_normalise=0.1)
     vocabulary = Vocabulary([b"le", b"chien", b"un"])
@@ -257,7 +263,7 @@ def language_model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sentence_network(tmp_path: Path) -> Path:
-    """The network, as if it had been trained on sentences."""
+    """A network declared as trained on sentences."""
     folder = tmp_path / "s2s"
     shutil.copytree(NETWORK, folder)
     description = json.loads((folder / "config.json").read_text())
@@ -296,7 +302,7 @@ def test_the_folder_says_what_is_scored(tmp_path: Path, language_model: Path, se
 
 @pytest.fixture
 def shared_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks so small that a short list has several."""
+    """Make tasks so small that a short n-best list has several."""
     monkeypatch.setattr(features, "_AT_ONCE", 20)
 
 
@@ -339,7 +345,7 @@ def test_a_language_model_that_changes_meanwhile_is_one_sentence(language_model:
 
 
 def test_words_that_a_language_model_does_not_know(language_model: Path) -> None:
-    """Its shortlist has le, chien and un."""
+    """Words outside the language model's shortlist (le, chien, un) are counted."""
     (scorer,) = load_features([FeatureSpec("U", language_model, "unknown-target")], CPU)
     assert column(scorer) == [1, 1, 2]
     assert scorer.fingerprint == load_language_model(language_model).weights_digest
@@ -417,13 +423,13 @@ def test_sparse_features_are_told_by_their_underscore() -> None:
     sparse = [*LIST, LIST[2].with_feature("TM_1", [1.0])]
     with pytest.raises(UserError, match="has the sparse feature TM_1 in sentence 1, and only what all translations"):
         check_dense(sparse, ["TM"])
-    # A feature may be called so.
+    # A feature may have this name.
     check_dense(sparse, ["TM_1"])
     check_dense(LIST, ())
 
 
 def test_a_feature_that_knows_bleu_is_found() -> None:
-    """With sentence BLEU as a feature the oracle's choice is within reach, and tuning gets near it."""
+    """Tuning finds a feature that is sentence BLEU and comes close to the oracle's choice."""
     references = read_references([MINI / "dev.fr"])
     entries = list(read_nbest(MINI / "decode/default.nbest.gz"))
     weights = MosesIni.read(MINI / "moses.ini").weights()
@@ -435,13 +441,13 @@ def test_a_feature_that_knows_bleu_is_found() -> None:
     first, again, other = (tune_on_list(candidates, start, seed, restarts=2) for seed in (1, 1, 2))
     assert first == again
     assert (first.seed, other.seed) == (1, 2)
-    # Where no feature tells the answer, other restarts end elsewhere.
+    # Without an informative feature, other restarts end in other weights.
     plain = starting_weights(entries[0], weights, [])
     assert len({str(tune_on_list(without, plain, seed, restarts=2).weights) for seed in (1, 2)}) == 2
     oracle = oracle_bleu(candidates)
     assert list_bleu(candidates, start) + 1 < oracle
     assert oracle - 0.5 < first.bleu
-    # What tuning promises is what the choice has.
+    # Selection reaches the BLEU that tuning reports.
     best = best_of(rerank(told, first.weights), len(references))
     assert 100 * corpus_bleu(best, references) == pytest.approx(first.bleu)
     with pytest.raises(UserError, match="give weights that belong to this list"):

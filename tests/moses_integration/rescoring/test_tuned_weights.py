@@ -1,4 +1,4 @@
-"""The file of weights that `rescore --reference` writes, as it is and as others may have changed it."""
+"""The weights file of `rescore --reference`, valid and modified."""
 
 from __future__ import annotations
 
