@@ -1,4 +1,4 @@
-"""A device without numbers, PyTorch's `meta`: who asks it for a number, where a GPU would be waited for, fails."""
+"""PyTorch's `meta` device has no values, so code that would wait for a GPU fails on it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Copies(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class Reads(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Lists what asks for numbers of tensors, here on the CPU."""
+    """Lists operations that read tensor values, on the CPU."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -43,6 +43,6 @@ class Reads(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def copies() -> Iterator[Copies]:
-    """Yield what counts the copies to the device, which has no 16-bit mode to switch on or off."""
+    """Yield a counter of copies to the device, which has no 16-bit mode to configure."""
     with patch("torch.autocast", lambda *args, **kwargs: nullcontext()), Copies() as counted:
         yield counted

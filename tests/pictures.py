@@ -1,4 +1,4 @@
-"""What stands in a picture."""
+"""Read the text of saved pictures."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from pathlib import Path
 
 
 def labels(svg: Path) -> list[str]:
-    """The titles and the words at the axes, in their order; Matplotlib draws them, and names them in comments."""
+    """Return the titles and axis labels in order; Matplotlib draws them as paths and names them in comments."""
     found = re.findall(r"<!-- (.*?) -->", svg.read_text())
     return [html.unescape(label) for label in found if not re.fullmatch(r"[\d.]+", label)]

@@ -50,7 +50,7 @@ OPTIONAL = frozenset(
 
 
 def check_names(weights: Weights) -> None:
-    """Refuse a missing weight, and an unknown one, which would otherwise be left out of the sums unnoticed."""
+    """Raise an error for a missing or unknown weight; an unknown one would be ignored silently."""
     missing, unknown = REQUIRED - weights.keys(), weights.keys() - REQUIRED - OPTIONAL
     if missing or unknown:
         raise KeyError(f"missing weights: {sorted(missing)}; unknown weights: {sorted(unknown)}")

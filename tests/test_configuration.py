@@ -139,7 +139,7 @@ def test_nobody_can_set_what_the_data_decides() -> None:
 
 
 def test_names_of_settings_are_unique() -> None:
-    """An option of Python and a flag name no section."""
+    """Names of settings are unique, because options in Python and on the command line name no section."""
     names = [name for section in SECTIONS.values() for name in options_of(section)]
     assert len(names) == len(set(names))
 

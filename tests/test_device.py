@@ -1,4 +1,4 @@
-"""Devices of processes that share work, and the memory of matrix products. There is no GPU here: they are pretended."""
+"""Devices of processes that share work, and the memory of matrix products, on simulated GPUs."""
 
 from __future__ import annotations
 

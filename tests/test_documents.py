@@ -78,7 +78,7 @@ def test_what_is_within_the_bounds_is_read() -> None:
     )
     assert parse_json(text + "}", "here", "mend it")["whole"] == [-(2**63), 2**64 - 1]
     assert parse_toml(b"[a]\nb = 0.5", "here") == {"a": {"b": 0.5}}
-    # A character beyond 16 bits, and a name of a file with a byte that is not UTF-8.
+    # A character beyond 16 bits, and a file name with a byte that is not UTF-8.
     assert parse_json('{"a": ["\\ud83d\\ude00", "\\udcff"]}', "here", "fix it") == {"a": ["\U0001f600", "\udcff"]}
 
 
@@ -95,7 +95,7 @@ def test_only_regular_files_of_a_bounded_size_are_documents(tmp_path: Path) -> N
     for path in (pipe, tmp_path, Path("/dev/zero")):
         with pytest.raises(UserError, match=rf"^{path}: is a pipe, a device or a folder; give a file$"):
             read_json(path, "copy it again")
-    # A hole takes no room on the disk.
+    # A sparse file takes no disk space.
     with huge.open("wb") as stream:
         stream.truncate(1 << 40)
     with pytest.raises(UserError, match=rf"^{huge}: is larger than {LARGEST_JSON:,} bytes; check that it is the file"):
@@ -128,7 +128,7 @@ def test_a_model_folder_of_a_stranger_neither_hangs_nor_fills_the_memory(tmp_pat
     path.unlink()
     with path.open("wb") as stream:
         stream.truncate(1 << 40)
-    # Weights say themselves how large they are.
+    # Weights files declare their own size.
     fault = r"is damaged; copy" if name == WEIGHTS else r"is larger than [\d,]+ bytes; check that it is the file meant$"
     with pytest.raises(UserError, match=f"{name}: {fault}"):
         load_model(folder)

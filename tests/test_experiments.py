@@ -1,4 +1,4 @@
-"""The experiments run, and compare like with like."""
+"""The experiments run, and compare under equal conditions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_the_straightforward_scorer_gives_the_engine_s_scores() -> None:
 
 
 def test_annotating_from_file_to_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a network of other sizes than the paper's, which takes no time."""
+    """Annotation runs from file to file, with a network smaller than the paper's to save time."""
     small = ModelConfig(hidden=16, embedding=8, maxout=8, output_rank=8)
     monkeypatch.setattr(scoring, "random_model", partial(scoring.random_model, config=small))
     found = annotation.measure(TABLE, "cpu", lines=4096, repetitions=1)

@@ -1,4 +1,4 @@
-"""The scorer in docs/plugins.md that asks a model of CTranslate2: here a Transformer of random weights."""
+"""The scorer of docs/plugins.md that uses a CTranslate2 model, tested with a random Transformer."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def write_model(folder: Path, words: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the plugin, a converted model, its model folder, a table and an n-best list with its texts."""
+    """A folder with the plugin, a converted model, its model folder, a table, and an n-best list with its texts."""
     folder = tmp_path_factory.mktemp("external")
     (folder / "ctranslate2_scorer.py").write_text(example("Score with an external model")[0])
     texts = [(MINI / f"{part}.{side}").read_text() for part in ("train", "dev") for side in ("en", "fr")]
-    # Without the full stop: it is unknown.
+    # Without the full stop, which is an unknown word.
     write_model(folder / "converted", sorted({*" ".join(texts).split()} - {"."}))
     for name in ("dev.en", "dev.fr"):
         (folder / name).write_bytes(b"".join((MINI / name).read_bytes().splitlines(keepends=True)[:SENTENCES]))
@@ -82,10 +82,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(command: str, place: Path) -> str:
-    """Run a command of the page and return what it says."""
+    """Run a command of the page; return its output."""
     package = {"phrasescore": "phrasescore", "phrasescore-smt": "moses_integration"}[command.split()[0]]
     program = f"from {package}.cli import main\nif __name__ == '__main__': assert main({command.split()[1:]}) == 0"
-    # Python's default filters: CTranslate2 imports what warns.
+    # Python's default filters, because importing CTranslate2 warns.
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=place, env=ENVIRONMENT, capture_output=True, text=True, check=False
     )

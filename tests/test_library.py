@@ -1,4 +1,4 @@
-"""What a program takes from `phrasescore`."""
+"""The Python interface of `phrasescore`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def scorer() -> phrasescore.PhraseScorer:
 
 @pytest.fixture(scope="module")
 def ctx(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A network of phrases in their sentences, hardly trained."""
+    """A network in context, trained briefly."""
     folder = tmp_path_factory.mktemp("ctx") / "ctx"
     text = phrasescore.ParallelText(MINI / "train.en", MINI / "train.fr", MINI / "train.align")
     phrasescore.train(text, folder, device="cpu", hidden=8, embedding=5, output_rank=4, max_updates=2)
@@ -41,7 +41,7 @@ def ctx(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_networks_of_sentences_and_in_context_are_trained(tmp_path: Path) -> None:
-    """By default with the preset that is for such data."""
+    """Training on sentences and in context uses the preset for such data by default."""
     points = tmp_path / "points"
     points.write_bytes(b"\n".join((MINI / "train.align").read_bytes().splitlines()[:200]) + b"\n")
     source, target = (tmp_path / name for name in ("source", "target"))
@@ -76,7 +76,7 @@ def test_networks_of_sentences_and_in_context_are_trained(tmp_path: Path) -> Non
 
 
 def test_a_table_and_pairs_are_scored(small_table: Path, tmp_path: Path) -> None:
-    """With the same numbers."""
+    """A table and a list of pairs get the same scores."""
     output = tmp_path / "out"
     counts = phrasescore.annotate(small_table, MODEL, output, columns=["score", "unknown-target"], processes=1)
     assert counts.lines_written == 600
@@ -122,7 +122,7 @@ def test_phrases_alone_have_no_score_in_a_sentence(scorer: phrasescore.PhraseSco
 
 
 def test_scores_are_those_of_words_and_may_be_a_word_s(scorer: phrasescore.PhraseScorer) -> None:
-    # Not grouped by source, so that they are moved and have to return.
+    # Not grouped by source, so that scores must be restored to the input order.
     pairs = [("the dog", "le chien"), ("the", "le"), ("the dog", "xyz"), ("the", "")]
     seen: list[tuple[int, int, int]] = []
     whole = phrasescore.score(
@@ -164,7 +164,7 @@ def test_a_network_is_trained_from_a_table(small_table: Path, tmp_path: Path) ->
     report = phrasescore.read_report(tmp_path / "rnn")
     assert report["model"]["hidden"] == 8
     assert [one["update"] for one in report["evaluations"]] == [20, 40]
-    # One that is done is taken as it is, and another one is not trained in its place.
+    # A finished run is reused, and a run with other settings is an error.
     phrasescore.train(small_table, tmp_path / "rnn", device="cpu", on_evaluation=told.append, **options)
     assert len(told) == 2
     with pytest.raises(phrasescore.UserError, match="hidden"):
@@ -205,7 +205,7 @@ def test_sentences_are_translated(scorer: phrasescore.PhraseScorer) -> None:
 def test_long_sentences_are_translated_a_few_at_a_time(
     scorer: phrasescore.PhraseScorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What attention looked at takes memory with the square of their length."""
+    """Long sentences are translated in small batches, because attention memory is quadratic in their length."""
     sentences = ["the black dogs", "a", "the", "the letter of the man", "dogs"]
     together = phrasescore.translate(sentences, scorer, beam=2)
     sizes: list[int] = []
@@ -337,7 +337,10 @@ def test_there_is_nothing_else() -> None:
 
 
 def test_only_options_that_a_function_takes_are_named_otherwise(tmp_path: Path) -> None:
-    """Not those in a command, nor what looks like one in the name of a file."""
+    """Messages use Python's names for options of the function only.
+
+    Options of a command line and similar text in file names stay unchanged.
+    """
     with pytest.raises(phrasescore.UserError, match=r"a --hidden/none\.gz: cannot be read"):
         phrasescore.train("a --hidden/none.gz", tmp_path / "m", max_updates=1)
     with pytest.raises(phrasescore.UserError, match="pairs_a_sentence: changes nothing without --alignment"):

@@ -1,4 +1,4 @@
-"""How `make` makes the environment."""
+"""Creation of the environment by `make`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model folders of both kinds: what is damaged is named, and what a stranger claims takes no memory."""
+"""Damaged files of model folders are named, and an untrusted size does not allocate memory."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ KINDS = pytest.mark.parametrize(
 
 @KINDS
 def test_every_file_a_network_is_made_of_is_checked(tmp_path: Path, save: Save, load: Load) -> None:
-    """One bit in any of them; the sentence names the file."""
+    """Every file of a network is verified: the message names the file with a flipped bit."""
     save(tmp_path)
     assert load(tmp_path).is_checked
     for path in tmp_path.iterdir():
@@ -70,7 +70,7 @@ def test_every_file_a_network_is_made_of_is_checked(tmp_path: Path, save: Save, 
             except UserError as error:
                 assert str(path) in str(error)  # noqa: PT017
             else:
-                # What says how it was trained, and with which versions.
+                # The record of training and versions.
                 assert path.suffix == ".json"
                 assert scoring_facts(path.read_bytes()) == scoring_facts(content)
                 assert loaded.is_checked
@@ -84,7 +84,7 @@ def scoring_facts(content: bytes) -> list[Any]:
 
 
 def test_a_number_of_another_size_is_named(tmp_path: Path) -> None:
-    """An exponent's bit makes a number 2^64 times as large, and still finite."""
+    """A number of another magnitude is reported: a flipped exponent bit scales it by 2^64, and it stays finite."""
     save_pair_model(tmp_path)
     path = tmp_path / "weights.safetensors"
     content = bytearray(path.read_bytes())
@@ -97,7 +97,10 @@ def test_a_number_of_another_size_is_named(tmp_path: Path) -> None:
 
 
 def test_a_description_that_the_weights_were_not_trained_with(tmp_path: Path) -> None:
-    """A network that reads backwards has the same weights."""
+    """A description that does not belong to the weights is an error.
+
+    A network that reads backwards has the same weight shapes.
+    """
     save_pair_model(tmp_path)
     path = tmp_path / "config.json"
     description = json.loads(path.read_bytes())
@@ -107,7 +110,7 @@ def test_a_description_that_the_weights_were_not_trained_with(tmp_path: Path) ->
             UserError, match=r"config\.json: does not describe the network whose weights lie beside it;"
         ):
             load_model(tmp_path)
-    # A plugin's file may have changed without a meaning, see docs/plugins.md.
+    # A plugin file may change without effect on the results, see docs/plugins.md.
     path.write_text(json.dumps({**description, "plugins": [{"path": "unit.py", "sha256": "0"}]}))
     assert load_model(tmp_path).is_checked
 
@@ -139,7 +142,7 @@ def test_a_folder_without_digests_loads_with_a_note(
 
 
 def claim(folder: Path, **sizes: Any) -> None:
-    """Let a folder claim other sizes; whoever does that can also make the digests right."""
+    """Make a folder claim other sizes, with correct digests."""
     path, weights = folder / "config.json", folder / "weights.safetensors"
     description = json.loads(path.read_bytes())
     path.write_text(json.dumps({**description, "model": {**description["model"], **sizes}}))
@@ -199,7 +202,7 @@ def test_a_network_that_may_be_too_large_is_known_without_numbers(monkeypatch: p
 
 
 def test_a_part_that_needs_numbers_is_built(tmp_path: Path) -> None:
-    """As a plugin's may."""
+    """A unit that needs tensor values at construction is built, as a plugin's may be."""
 
     def build() -> torch.nn.Module:
         layer = torch.nn.Linear(2, 1)
@@ -227,7 +230,10 @@ def test_weights_with_holes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("moved", range(6))
 def test_a_replacement_that_was_killed_is_whole_at_each_moment(tmp_path: Path, moved: int) -> None:
-    """After any number of its files came to their places the network is the new one, and nothing of the old."""
+    """A replacement killed at any moment is complete.
+
+    After any number of moved files, the network is the new one and no old file is used.
+    """
     old, new = tmp_path / "model", tmp_path / "new"
     save_pair_model(old, seed=1)
     save_pair_model(new, seed=2)

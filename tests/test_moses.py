@@ -65,9 +65,9 @@ def probing(programs: Path, table: Path) -> Path:
 def test_moses_sees_our_score(
     moses_home: Path, tmp_path: Path, kind: str, convert: Callable[[Path, Path], Path]
 ) -> None:
-    """In every derivation of an n-best list the fifth score is the sum of ln p over its phrase pairs.
+    """Moses reads our score: in each derivation, the fifth score is the sum of ln p over its phrase pairs.
 
-    The table has several gzip members, of which every loader of Moses reads all.
+    The table has several gzip members, all of which Moses' loaders read.
     """
     moses = moses_home / "bin" / "moses"
     table, nbest = tmp_path / "phrase-table.gz", tmp_path / "nbest"

@@ -21,7 +21,7 @@ def read_lines(tmp_path: Path, *lines: bytes, config: DataConfig | None = None) 
 
 
 def texts(data: PairData) -> list[tuple[bytes, bytes]]:
-    """The pairs of all lines, as words."""
+    """Return the pairs of all lines as words."""
     sides = []
     for vocabulary, phrases in (
         (data.source_vocabulary, data.pairs.source),

@@ -1,4 +1,4 @@
-"""Files of the user's, by the example in docs/plugins.md."""
+"""User plugins, tested with the examples in docs/plugins.md."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZES += " --set training.warmup_updates=0"
 
 
 def run(*commands: list[str], code: int = 0) -> str:
-    """Run commands, in a process of their own, whose registries nobody else has; return what they say."""
+    """Run commands in a separate process with its own registries; return the output."""
     program = (
         f"from phrasescore.cli import main\nfor command in {list(commands)}: assert main(command) == {code}, command"
     )
@@ -72,7 +72,7 @@ def test_the_example(small_table: Path, tmp_path: Path, capfd: pytest.CaptureFix
     options = [*train.split()[1:], *SIZES.split(), "--evaluate-every", "30", "-q", "--max-updates"]
     output = tmp_path / "out.gz"
     apply = annotate.replace("phrase-table.rnn.gz", str(output)).split()[1:]
-    # The second training goes on from the first.
+    # The second training resumes the first.
     run([*options, "30"], [*options, "60"], [*apply, "--device", "cpu", "-q"])
     losses = [json.loads(line)["held_out"]["per_pair"] for line in (model / "metrics.jsonl").read_text().splitlines()]
     assert losses[1] < losses[0]
@@ -80,19 +80,19 @@ def test_the_example(small_table: Path, tmp_path: Path, capfd: pytest.CaptureFix
     assert description["model"]["encoder_unit"] == "minimal"
     assert [one["path"] for one in description["plugins"]] == [str(plugin)]
     assert output.exists()
-    # A unit that is fed no words has a layer without inputs, of which PyTorch would warn.
+    # A unit without word input has a layer without inputs, about which PyTorch would warn.
     plain = "--set model.encoder_unit=minimal --set model.decoder_unit=minimal --set model.bridge=last"
     plain += " --set model.feed_word=false --max-updates 2 -q"
     apart = ["train", str(small_table), "-o", str(tmp_path / "wordless"), "--plugin", str(plugin)]
     assert run([*apart, *SIZES.split(), *plain.split()]) == ""
-    # Without the plugin; nothing in the folder is run.
+    # Without the plugin, no code from the folder runs.
     assert main(["score", "-m", str(model)]) == 1
     message = capfd.readouterr().err.strip()
     assert message == (
         f"phrasescore score: {model}: there is no unit `minimal`; it was trained with a plugin, give --plugin {plugin} "
         "here too"
     )
-    # With the file as it is now, whatever its name, and not as it was.
+    # The current content of the file is used, whatever its name.
     changed = tmp_path / "renamed.py"
     for file in (plugin, changed):
         file.write_text(code.replace("(1 - f) * h + f *", "f * h + (1 - f) *"))
@@ -158,7 +158,7 @@ def test_plugins_that_fail_are_one_sentence(
 
 
 def test_a_unit_of_wrong_shape_is_one_sentence(small_table: Path, tmp_path: Path) -> None:
-    """The message names the line of the plugin where adding up went wrong."""
+    """A unit with a wrong shape is one sentence that names the failing line of the plugin."""
     code, _ = example("Add a unit, an attention or an optimiser")
     plugin = tmp_path / "wrong.py"
     plugin.write_text(code.replace("self.rows = 2 * hidden", "self.rows = 3 * hidden"))
@@ -184,7 +184,7 @@ def test_a_unit_of_wrong_shape_is_one_sentence(small_table: Path, tmp_path: Path
 def test_a_part_that_cannot_be_used_is_one_sentence(
     small_table: Path, tmp_path: Path, right: str, wrong: str, message: str
 ) -> None:
-    """No line of the plugin fails, but what uses its parts."""
+    """An unusable part is one sentence, even if the error arises outside the plugin."""
     code, _ = example("Add a unit, an attention or an optimiser")
     assert right in code
     plugin = tmp_path / "wrong.py"

@@ -1,4 +1,4 @@
-"""The documentation does not promise what the commands do not have."""
+"""The documentation mentions only options and commands that exist."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ OF_OTHER_PROGRAMS = {
     *("--master-port", "--max-restarts", "--nnodes", "--nproc-per-node", "--standalone"),
     *("--rdzv-backend", "--rdzv-endpoint", "--rdzv-id"),
 }
-"""Of pip, of Moses' converters of tables, of mert-moses.pl, of Dask, of Slurm, and of torchrun."""
+"""Options of pip, Moses' table converters, mert-moses.pl, Dask, Slurm and torchrun."""
 
 
 def options_of(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> set[str]:
-    """The options of a command given by its words, as `lm train ...`, and of all commands below it."""
+    """Return the options of a command, such as `lm train ...`, and of its subcommands."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             if words and words[0] in action.choices:
@@ -53,16 +53,16 @@ def options_of(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> se
 
 
 def own_options(parser: argparse.ArgumentParser) -> set[str]:
-    """The options that the parser takes itself, whatever its texts mention."""
+    """Return the options that the parser itself accepts."""
     return {option for action in parser._actions for option in action.option_strings}
 
 
 class Asked(Exception):
-    """Carries a parser out of the program that made it."""
+    """Carries a parser out of the program that built it."""
 
 
 def parser_of(module: str) -> argparse.ArgumentParser:
-    """The parser of a program that is run as `python -m module`."""
+    """Return the parser of a program that runs as `python -m module`."""
     spec = find_spec(module)
     assert spec is not None, module
     program = importlib.import_module(f"{module}.__main__" if spec.submodule_search_locations else module)
@@ -81,13 +81,13 @@ def parser_of(module: str) -> argparse.ArgumentParser:
 
 
 def experiment_modules() -> list[str]:
-    """Everything below experiments/ that is a program."""
+    """Return all modules below experiments/ that are programs."""
     programs = (path for path in (ROOT / "experiments").rglob("*.py") if "__name__ ==" in path.read_text())
     return sorted(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__main__") for path in programs)
 
 
 def examples(text: str) -> list[str]:
-    """The command lines of a page, indented or in fences, each with the lines that continue it."""
+    """Return the command lines of a page, indented or fenced, with continuation lines."""
     fences = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
     indented = fences.sub(lambda fence: indent(fence[1], "    "), text)
     joined = re.sub(r"\\?\n {5,}", " ", indented)
@@ -103,7 +103,7 @@ def test_options_of_examples_exist(page: Path) -> None:
 
 
 def experiments(text: str) -> list[str]:
-    """The command lines of experiments, in blocks or inside a line, by module and options."""
+    """Return module and options of the experiments' command lines, in blocks and in running text."""
     blocks = re.findall(r"^(?:    )?python -m (experiments.*)$", text, re.MULTILINE)
     return [*blocks, *re.findall(r"`python -m (experiments[^`]*)`", text.replace("\n", " "))]
 
@@ -124,7 +124,7 @@ def test_there_are_examples() -> None:
 
 @pytest.fixture(scope="module")
 def every_option() -> set[str]:
-    """What any program here takes."""
+    """Return the options of all programs."""
     parsers = [*(make() for make in PROGRAMS.values()), *map(parser_of, experiment_modules())]
     return set().union(*map(options_of, parsers))
 
@@ -162,7 +162,7 @@ def test_help_ends_with_examples_and_the_address_of_the_documentation(name: str)
 
 @pytest.mark.parametrize("name", COMMANDS_OF)
 def test_examples_are_commands(name: str) -> None:
-    """Of each, the parser takes all words."""
+    """Every example parses as a command line."""
     lines = [part.strip() for example in COMMANDS_OF[name].examples for part in example.split(" | ")]
     commands_of_this = [shlex.split(re.sub(r" [<>] \S+", "", line)) for line in lines if line.startswith("phrasescore")]
     assert any(words[: len(name.split())] == name.split() for words in commands_of_this)
@@ -171,7 +171,7 @@ def test_examples_are_commands(name: str) -> None:
 
 
 def test_switches_in_the_text_of_the_decoder_exist() -> None:
-    """They begin with one dash, as Moses' do."""
+    """Switches of the decoder in running text exist; they begin with one dash, as in Moses."""
     text = COMMANDS.split("\n## phrasescore-decoder\n")[1].split("\n## ")[0]
     named = re.findall(r"[` ](--?[a-zA-Z][\w-]*)", " ".join(re.findall(r"`[^`]*`", text)))
     assert {"-cbp", "-h", "-n-best-list"} <= set(named)

@@ -48,7 +48,7 @@ def test_lines_become_pairs(text: ParallelText, tmp_path: Path) -> None:
 def test_rare_words_and_long_sentences_are_excluded(text: ParallelText, tmp_path: Path) -> None:
     data = read_sentences(text, tmp_path, DataConfig(), SentenceConfig(min_count=2, max_words=3))
     assert sides(data) == (["b a b", "a <unk>", "b"], ["x y", "<unk>", "y x"])
-    # Validation text is complete, and uses the given vocabularies.
+    # Validation text is complete and uses the given vocabularies.
     known = data.source_vocabulary, data.target_vocabulary
     other = read_sentences(text, tmp_path, DataConfig(), SentenceConfig(min_count=2, max_words=3), known)
     assert sides(other)[0] == ["b a b", "a <unk>", "<unk> <unk> <unk> <unk>", "b"]
@@ -89,14 +89,14 @@ def test_the_damaged_side_is_named(tmp_path: Path, side: str) -> None:
 
 @pytest.mark.parametrize("longer", ["source", "target"])
 def test_a_side_that_ends_between_two_chunks(tmp_path: Path, longer: str) -> None:
-    """A chunk has 10,000 lines."""
+    """A side may end at the boundary of a chunk, which has 10,000 lines."""
     for name in ("source", "target"):
         (tmp_path / name).write_bytes(b"a\n" * (20_001 if name == longer else 20_000))
     text = ParallelText(tmp_path / "source", tmp_path / "target")
     shown: list[tuple[float | None, str]] = []
     with pytest.raises(UserError, match=rf"/{longer}: has 20,001 lines but .* has 20,000; give files"):
         read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), show=lambda *one: shown.append(one))
-    # The first read takes all of a file this small.
+    # The first read consumes all of a file this small.
     assert shown == [(1, "10,000 lines"), (1, "20,000 lines")]
 
 

@@ -1,4 +1,4 @@
-"""The pages as a site, and the notebook in it."""
+"""The documentation site and its notebook."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_pages_and_the_reference_become_a_site_without_broken_links(tmp_path
     notebook = (tmp_path / "site/from-phrase-to-bleu.html").read_text()
     assert "update 1000" in notebook
     assert "data:image/png;base64," in notebook
-    # The formulas of a table are code, in which Markdown sees no emphasis.
+    # The formulas of a table are code, in which Markdown has no emphasis.
     assert "[e(y_{t−1}); s_t; c]" in (tmp_path / "site/models.html").read_text()
 
 
@@ -38,6 +38,6 @@ def test_the_notebook_runs() -> None:
     nbclient.NotebookClient(notebook, timeout=1000, resources={"metadata": {"path": str(ROOT / "docs")}}).execute()
     printed = "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", ()))
     assert "les chiens noirs   ln p = " in printed
-    # sacreBLEU and the notebook's own, to the digits printed.
+    # sacreBLEU's value and the notebook's own agree in the printed digits.
     (sacrebleu,) = [line.split()[1] for line in printed.splitlines() if line.startswith("rnn.out")]
     assert f"rnn {float(sacrebleu):g}" in printed

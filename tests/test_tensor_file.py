@@ -45,7 +45,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 def test_it_is_a_file_of_safetensors(tmp_path: Path) -> None:
-    """Others read it, and its numbers lie where they can be mapped into memory."""
+    """A tensor file is a valid safetensors file whose arrays are aligned for memory mapping."""
     path = tmp_path / "file.safetensors"
     write_tensors(path, TENSORS, FACTS)
     assert_same(load_file(path))
@@ -92,7 +92,7 @@ def test_files_of_others_have_no_digest(tmp_path: Path) -> None:
 
 
 def test_facts_that_are_none(tmp_path: Path) -> None:
-    """The digest may be right all the same."""
+    """Invalid metadata is an error, even with a correct digest."""
     facts: Any
     for facts in ([], "text", {"a": 10**30}):
         write_tensors(tmp_path / "file", TENSORS, facts)
@@ -133,7 +133,10 @@ def test_a_header_that_lies(tmp_path: Path, header: bytes | dict[str, Any]) -> N
 
 
 def test_what_is_large_is_not_read(tmp_path: Path) -> None:
-    """Files with holes, which take no room on the disk: one larger than its header says, one with a giant header."""
+    """Oversized files are rejected without reading them.
+
+    Sparse files take no disk space: one is larger than its header states, one has a giant header.
+    """
     path = tmp_path / "file"
     write_tensors(path, TENSORS, FACTS)
     for start in (path.read_bytes(), struct.pack("<Q", 1 << 33)):

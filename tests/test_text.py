@@ -1,4 +1,4 @@
-"""Texts: what a line is, and what is taken for no text."""
+"""Splitting text into lines, and detecting files that are not text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_line_may_be_as_long_as_is_said(tmp_path: Path) -> None:
 
 @READERS
 def test_lines_end_at_the_line_feed_alone(tmp_path: Path, read: Reader) -> None:
-    """A byte order mark is no part of the first word; elsewhere it is text like any other."""
+    """A byte order mark is not part of the first word; elsewhere it is ordinary text."""
     path = tmp_path / "text.gz"
     path.write_bytes(gzip.compress("\ufeff\ufeffle\u2028chat\x0cnoir\x0b\x85\r\n\n\ufeffla\rfin".encode()))
     assert [line.decode() for line in read(path)] == ["le\u2028chat\x0cnoir\x0b\x85", "", "\ufeffla\rfin"]
@@ -86,7 +86,10 @@ def test_lines_in_another_encoding_are_counted_or_refused(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("longer", "shorter"), [("a", "b"), ("b", "a"), ("c", "a"), ("b", "c")])
 def test_texts_of_different_length_are_refused_with_both_counts(longer: str, shorter: str, tmp_path: Path) -> None:
-    """After the lines that all have; of three texts, the longest and the shortest are told of."""
+    """Texts of different lengths are an error with both line counts.
+
+    It comes after the common lines; of three texts, the message names the longest and the shortest.
+    """
     paths = [tmp_path / name for name in "abc"]
     for path in paths:
         path.write_text("x\n" * {longer: 1002, shorter: 1}.get(path.name, 2))
@@ -99,7 +102,7 @@ def test_texts_of_different_length_are_refused_with_both_counts(longer: str, sho
 
 
 def test_texts_side_by_side(tmp_path: Path) -> None:
-    """Lines end at the line feed alone: not at U+2028, a form feed or a next-line character."""
+    """Lines end at line feeds only, not at U+2028, a form feed or a next-line character."""
     text = "a\u2028b\x0cc\x85d\n"
     paths = tmp_path / "source", tmp_path / "target"
     for path in paths:

@@ -1,4 +1,4 @@
-"""Plain text into words and back: the round trip, over the scripts of Unicode."""
+"""Tokenisation and detokenisation are inverse, tested over the scripts of Unicode."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ EMOJI = (
 
 
 def _scripts() -> dict[str, tuple[str, str]]:
-    """Return letters and marks of each script, by the first word of their names."""
+    """Return letters and marks of each script, named by the first word of their Unicode names."""
     letters, marks = defaultdict[str, str](str), defaultdict[str, str](str)
     for character in map(chr, range(0x20000)):
         script = unicodedata.name(character, "").split(" ")[0]
         category = unicodedata.category(character)
-        # Those of Chinese and the like are words, and joined without blanks.
+        # Chinese and similar characters are words by themselves, joined without spaces.
         if category[0] == "L" and not is_cjk(character):
             letters[script] += character
         elif category[0] == "M":
@@ -55,7 +55,7 @@ def words(draw: st.DrawFn, script: str) -> str:
 
 @st.composite
 def sentences(draw: st.DrawFn) -> str:
-    """Draw a sentence of one script with digits, punctuation and emoji between its words."""
+    """Draw a sentence of one script with digits, punctuation and emoji between the words."""
     word = words(draw(st.sampled_from([*SCRIPTS])))
     end = st.one_of(st.sampled_from(",.।။،؛។"), st.sampled_from(ENDS))
     piece = st.one_of(
@@ -97,7 +97,7 @@ def test_marks_and_joiners_stay_with_their_letters(text: str, tokens: str) -> No
 
 
 def test_the_form_of_a_text_is_kept() -> None:
-    """Composed or decomposed."""
+    """Tokenisation preserves the Unicode normalisation form."""
     assert tokenise(["café", "cafe\u0301"], "fr") == ["café", "cafe\u0301"]
 
 

@@ -10,7 +10,7 @@ from phrasescore import versions
 
 
 def test_the_version_tells_programs_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between releases one number stands for many."""
+    """The version distinguishes development states, which share one release number."""
     told = versions.code_version("experiments")
     assert re.fullmatch(r"[\d.]+ \(code [0-9a-f]{12}\)", told)
     assert told != versions.code_version()

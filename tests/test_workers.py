@@ -1,4 +1,7 @@
-"""Work is shared by whoever there is, in order; workers leave Ctrl-C to their parent, which ends them at once."""
+"""Work is distributed over any number of processes, and results arrive in order.
+
+Workers ignore Ctrl-C; their parent ends them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from phrasescore.workers import Shared, Workers, available_cores, map_ordered, s
 
 @dataclass(frozen=True)
 class Square:
-    """Of a number; it waits the less, the larger the number is, and fails for one."""
+    """Squares a number; larger numbers finish sooner, and one number fails."""
 
     fails_for: int = -1
 
@@ -39,7 +42,7 @@ class Square:
 
 @dataclass(frozen=True)
 class Deadly:
-    """Kills its process so many times, which files count."""
+    """Kills its process a given number of times, counted in files."""
 
     folder: Path
     times: int
@@ -111,8 +114,6 @@ def test_relative_paths_are_those_of_who_sends_them(
 
 @dataclass(frozen=True)
 class Failing:
-    """Fails with an error."""
-
     error: Exception
 
     def __call__(self, _: object) -> None:
@@ -144,7 +145,7 @@ def test_work_of_a_lost_process_is_done_again(tmp_path: Path) -> None:
 
 
 def die_in_the_middle_of_a_result(marker: Path) -> bytes:
-    """As the system kills a process for want of memory, once; the half of what it writes has gone out."""
+    """Exit in the middle of writing a result, once, as if the kernel had run out of memory."""
     if not marker.exists():
         marker.touch()
 
@@ -162,14 +163,14 @@ def test_a_process_that_is_lost_in_the_middle_of_a_result_is_not_waited_for(tmp_
 
 
 class OddUserError(UserError):
-    """Is not what it was when it is made again."""
+    """A UserError that changes when it is unpickled."""
 
     def __init__(self, place: str) -> None:
         super().__init__(f"{place}: is wrong")
 
 
 class OddError(Exception):
-    """Cannot be made again from what an exception keeps of its arguments."""
+    """An exception that cannot be unpickled from its arguments."""
 
     def __init__(self, place: str, fault: str) -> None:
         super().__init__(f"{place}: {fault}")
@@ -184,7 +185,7 @@ def fail_for_the_user(number: int) -> None:
 
 
 class Unreadable:
-    """Comes from a file that is not there."""
+    """Fails to unpickle, because a file is missing."""
 
     def __getstate__(self) -> object:
         raise FileNotFoundError("nowhere")
@@ -195,7 +196,7 @@ def fail_plainly(number: int) -> None:
 
 
 def test_what_a_task_fails_with_says_where() -> None:
-    """It comes through a pipe, which a traceback does not, nor every exception."""
+    """The exception of a task names its origin, although tracebacks and some exceptions cannot be pickled."""
     with start_workers("killed", 2) as workers:
         with pytest.raises(ValueError, match=r"^1 is wrong") as plain:
             next(map_ordered(fail_plainly, [1, 2], workers))
@@ -218,7 +219,7 @@ def test_work_of_a_lost_worker_of_a_scheduler_is_done_again(cluster: LocalCluste
 
 
 def test_what_is_no_scheduler_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the port of its dashboard."""
+    """An address without a scheduler, such as that of the dashboard, is one sentence."""
     monkeypatch.setattr("phrasescore.workers._SECONDS_TO_CONNECT", 1)
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
@@ -288,7 +289,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
             time.sleep(0.01)
         parent.kill()
         started = time.monotonic()
-        # The workers have inherited it: the end comes when the last of them has ended.
+        # The workers inherit the stream, so it ends with the last of them.
         assert parent.stdout is not None
         assert parent.stdout.read() == b""
         assert time.monotonic() - started < 50
@@ -300,7 +301,7 @@ def hears_interrupts(_: object) -> bool:
 
 
 def test_workers_do_not_hear_an_interrupt(tmp_path: Path) -> None:
-    """From the first of a program, with which a process begins that multiprocessing needs."""
+    """All workers ignore an interrupt, also the first one, which starts a helper process of multiprocessing."""
     code = (
         "from phrasescore.workers import map_ordered, start_workers\nfrom tests.test_workers import hears_interrupts\n"
         "if __name__ == '__main__':\n"
@@ -311,7 +312,7 @@ def test_workers_do_not_hear_an_interrupt(tmp_path: Path) -> None:
 
 
 def output_of(code: str, folder: Path) -> str:
-    """What a program prints that ends by itself."""
+    """Return the output of a program that ends by itself."""
     path = folder / "program.py"
     path.write_text(code)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
@@ -319,7 +320,7 @@ def output_of(code: str, folder: Path) -> str:
 
 
 def test_a_program_ends_though_results_are_left(tmp_path: Path) -> None:
-    """As after an error, whose traceback keeps them."""
+    """A program ends even if results are left, as after an error whose traceback references them."""
     code = (
         "from phrasescore.workers import map_ordered, start_workers\n"
         "def lengths():\n"
@@ -391,7 +392,7 @@ def test_a_script_without_the_guard_is_told_of_it(tmp_path: Path) -> None:
         "from phrasescore.workers import map_ordered, start_workers\n"
         "with start_workers('killed', 2) as workers:\n    list(map_ordered(abs, range(4), workers))\n"
     )
-    # Before Python 3.13 only the development mode shows errors of files that are closed when garbage is collected.
+    # Before Python 3.13, only development mode shows errors from files closed by garbage collection.
     command = [sys.executable, "-X", "dev", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
@@ -406,7 +407,7 @@ def test_a_script_without_the_guard_is_told_of_it(tmp_path: Path) -> None:
 
 
 def test_a_process_that_cannot_take_the_place_of_a_killed_one_is_lost(tmp_path: Path) -> None:
-    """As for want of memory: a script from which others have begun has its guard."""
+    """A killed process that cannot be replaced, for example for lack of memory, is reported as lost."""
     code = (
         "import os, pathlib\nfrom phrasescore.workers import map_ordered, start_workers\n"
         "died = pathlib.Path(__file__).with_name('died')\n"

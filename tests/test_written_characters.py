@@ -1,4 +1,4 @@
-"""Characters that are written by several, kept whole by what moves blanks."""
+"""Characters of several code points stay together when spaces move."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHARACTERS = WrittenCharacters(extending_characters(KNOWN), {"𞤀": "e", "।":
 
 
 def apart(text: str) -> str:
-    """Write blanks around all that is not known, as a tokeniser."""
+    """Put spaces around everything unknown, as a tokeniser does."""
     return re.sub(" +", " ", re.sub(f"([^{KNOWN} ])", r" \1 ", text)).strip(" ")
 
 
@@ -65,14 +65,14 @@ def test_a_program_that_changes_more_than_blanks_has_its_way() -> None:
 def test_nothing_but_blanks_changes(text: str) -> None:
     whole = CHARACTERS.keep_whole(text, apart)
     assert whole.replace(" ", "") == text.replace(" ", "")
-    # What had a blank before keeps it.
+    # A character with a space before it keeps the space.
     assert [word for word in whole.split(" ") if word] == [
         word for piece in text.split(" ") for word in CHARACTERS.keep_whole(piece, apart).split(" ") if word
     ]
 
 
 def test_kinds_of_characters() -> None:
-    """By Unicode: marks of three kinds, format characters; letters and digits that are not known."""
+    """Character kinds follow Unicode: three kinds of marks, format characters, and unknown letters and digits."""
     assert all(map(is_of_word, "\u0301\u0940\u20e3\u200c\u00ad\ufe0f\U000e0067🏽\u05f4"))
     assert not any(map(is_of_word, "a1 ,-।👩"))
     extending = extending_characters(KNOWN)

@@ -21,7 +21,7 @@ PAGE = "\n".join((Path(__file__).parents[2] / "docs" / f"{name}.md").read_text()
 HOOK = "TRAINING:custom-phrase-table-pruning"
 SMALL_NETWORK = "--max-updates 2 --hidden 8 --set model.embedding=4 --set model.output_rank=4"
 
-# What is not about the hook; alignment and language model are given, so that neither GIZA nor lmplz is needed.
+# Settings unrelated to the hook; alignment and language model are given, so neither GIZA nor lmplz is needed.
 CONFIG = """\
 [GENERAL]
 working-dir = {work}
@@ -76,27 +76,27 @@ tokenized-reference = {dev[1]}
 
 @pytest.fixture
 def moses(moses_home: Path) -> Path:
-    """One that has all programs that make tables binary."""
+    """A Moses installation with all programs that build binary tables."""
     if not (moses_home / "bin/processPhraseTableMin").exists():
         pytest.skip("this Moses was built without cmph, which compact tables need")
     return moses_home
 
 
 def block(start: str) -> str:
-    """Return the code block of the pages that has a line with this beginning."""
+    """Return the code block of the pages that has a line with this prefix."""
     blocks: list[str] = re.findall(r"^```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (found,) = (one.strip() for one in blocks if re.search(rf"^{re.escape(start)}", one, re.MULTILINE))
     return found
 
 
 def environment(moses_home: Path, more: Mapping[str, str]) -> dict[str, str]:
-    """One that finds Moses, and our programs by their names."""
+    """An environment with Moses and our programs."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {**os.environ, "PATH": path, "MOSES_HOME": str(moses_home), "OMP_NUM_THREADS": "1", **more}
 
 
 def shell(script: str, folder: Path, moses_home: Path, more: Mapping[str, str] | None = None) -> str:
-    """Run a script in a folder and return what it prints."""
+    """Run a shell script in a folder; return its output."""
     done = subprocess.run(
         ["sh", "-ec", script],
         cwd=folder,
@@ -110,7 +110,7 @@ def shell(script: str, folder: Path, moses_home: Path, more: Mapping[str, str] |
 
 
 def with_lines(config: str, block: str) -> str:
-    """A configuration of EMS with the lines of another in their sections."""
+    """Insert lines into the sections of an EMS configuration."""
     for section in re.split(r"\n\n", block):
         header, _, lines = section.partition("\n")
         config = config.replace(f"{header}\n", f"{header}\n{lines}\n")
@@ -118,7 +118,7 @@ def with_lines(config: str, block: str) -> str:
 
 
 def steps(output: str) -> dict[str, str]:
-    """What EMS does with each step: `run`, or `re-using (1)`."""
+    """Return EMS's decision for each step: `run`, or `re-using (1)`."""
     return dict(re.findall(r"^[0-9]+ (\S+) ->\t(.+)$", output, re.MULTILINE))
 
 
@@ -130,7 +130,7 @@ def test_the_experiment_manager(moses: Path, tmp_path: Path, small_dev: tuple[Pa
     assert "'--max-minutes 60'" in lines
     lines = lines.replace("--max-minutes 60", SMALL_NETWORK)
     config.write_text(with_lines(CONFIG, lines).format(work=work, moses=moses, mini=MINI, dev=small_dev))
-    # EMS sleeps for some seconds before each step; else two that it starts together would both make `model`.
+    # EMS sleeps before each step; without that, two steps started together would both create `model`.
     (tmp_path / "Hurry.pm").write_text(
         "package Hurry; BEGIN { *CORE::GLOBAL::sleep = sub { select undef, undef, undef, 0.1 } } 1;"
     )
@@ -156,7 +156,7 @@ def test_the_experiment_manager(moses: Path, tmp_path: Path, small_dev: tuple[Pa
     assert bleu is not None
     assert float(bleu[1]) > 50
 
-    # What is run again, and when
+    # Which steps run again, and when
     again = commands.replace(" -exec", "")
     assert set(steps(shell(again, tmp_path, moses)).values()) == {"re-using (1)"}
     shell(block("rm steps/"), work, moses)
@@ -172,7 +172,7 @@ def test_the_experiment_manager(moses: Path, tmp_path: Path, small_dev: tuple[Pa
 
 @pytest.mark.parametrize("kind", ["PhraseDictionaryCompact", "ProbingPT", "PhraseDictionaryOnDisk"])
 def test_binary_tables_of_the_filter(moses: Path, tmp_path: Path, kind: str) -> None:
-    """EMS calls the same script; with a reordering table, too, it must get through and change no translation."""
+    """The EMS filter can build binary tables without changing a translation, with a reordering table as well."""
     match kind:
         case "PhraseDictionaryCompact":
             line = block('score-settings = "--PhraseCount"')
@@ -218,7 +218,10 @@ def test_binary_tables_by_hand(moses: Path, tmp_path: Path) -> None:
 
 
 def test_mert_moses_with_our_decoder(moses_home: Path, tmp_path: Path, small_dev: tuple[Path, Path]) -> None:
-    """The paths of the system are relative, and the tuned ini stands in another folder."""
+    """mert-moses.pl runs with our decoder.
+
+    The system's paths are relative, and the tuned ini is in another folder.
+    """
     (tmp_path / "system").symlink_to(MINI)
     for path in small_dev:
         path.rename(tmp_path / f"dev{path.suffix}")

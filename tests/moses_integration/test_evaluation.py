@@ -1,4 +1,4 @@
-"""BLEU is sacreBLEU's, and the significance of a difference is that of the paper."""
+"""BLEU equals sacreBLEU's, and significance tests follow the paper."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sacrebleu(*arguments: str | Path, seed: int = 1) -> Any:
 
 
 def write_changed(path: Path, share: int, text: Path = REFERENCE) -> Path:
-    """A text in which the words of one line of `share` stand in reverse order."""
+    """Write a text with one line in `share` reversed."""
     lines = text.read_text().splitlines()
     changed = (" ".join(line.split()[::-1]) if row % share == 0 else line for row, line in enumerate(lines))
     path.write_text("\n".join(changed) + "\n")
@@ -38,7 +38,7 @@ def write_changed(path: Path, share: int, text: Path = REFERENCE) -> Path:
 
 
 class Comparison(NamedTuple):
-    """BLEU of a system and of a baseline."""
+    """The BLEU scores of a system and a baseline."""
 
     bleu: float
     baseline_bleu: float
@@ -47,7 +47,7 @@ class Comparison(NamedTuple):
 
 
 def compare(system: Path, base: Path, tokenise: str = "13a", reference: Path = REFERENCE, **options: Any) -> Comparison:
-    """Evaluate one system beside a baseline, without intervals."""
+    """Compare one system with a baseline, without confidence intervals."""
     (before, after), signatures = evaluate([system], [reference], base, tokenise, resamples=1, **options)
     assert after.p_value is not None
     bleu, baseline_bleu = (one.metrics["BLEU"].score for one in (after, before))
@@ -56,7 +56,7 @@ def compare(system: Path, base: Path, tokenise: str = "13a", reference: Path = R
 
 @pytest.mark.parametrize(("words", "said"), [(3, ["has no line of four words or more"]), (4, [])])
 def test_lines_that_are_too_short_for_bleu(words: int, said: list[str], tmp_path: Path) -> None:
-    """BLEU counts sequences of up to four words."""
+    """Lines shorter than four words are scored, although BLEU counts n-grams of up to four words."""
     text, found = tmp_path / "text", list[str]()
     text.write_text("".join(f"{' '.join(line.split()[:words])}\n" for line in REFERENCE.read_text().splitlines()))
     evaluate([text], [text], tokenise="none", resamples=1, say=found.append)
@@ -108,7 +108,7 @@ def test_capitals_count_unless_they_are_not_to(tmp_path: Path) -> None:
 
 
 def write_without_words(path: Path, seed: int) -> Path:
-    """A text that lacks a tenth of its words."""
+    """Write a text without a tenth of its words."""
     draw = Random(seed)
     lines = (
         " ".join(word for word in line.split() if draw.random() > 0.1) for line in REFERENCE.read_text().splitlines()
@@ -158,7 +158,7 @@ def test_equal_translations_do_not_differ() -> None:
 
 
 def test_one_sentence_is_no_evidence(tmp_path: Path) -> None:
-    """Exchanged or not, the difference is as large in every trial."""
+    """One sentence is not significant, because exchanging it leaves the difference equally large."""
     system = write_changed(tmp_path / "system", 1000)
     result = compare(system, REFERENCE, "none", trials=100)
     assert result.bleu < result.baseline_bleu

@@ -46,7 +46,7 @@ def test_no_section_without_effect_is_named(tmp_path: Path) -> None:
 def test_decode_translates_as_without_them(
     toolkit: str, moses_ini: Path, capfd: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:
-    """Moses itself would print weights in place of translations, or wait for clients."""
+    """`decode` ignores these sections; Moses would print weights instead of translations, or wait for clients."""
     if toolkit == "moses":
         request.getfixturevalue("moses_home")
     outputs = []

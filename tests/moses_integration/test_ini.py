@@ -1,4 +1,4 @@
-"""moses.ini files are read, edited and written without touching anything else."""
+"""Reading, editing and writing moses.ini files without changing unrelated lines."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def parse(text: str) -> MosesIni:
 
 
 def changed(before: MosesIni, after: MosesIni) -> list[str]:
-    """The lines of `after` where the two differ; both have as many lines."""
+    """Return the lines of `after` that differ; both have the same number of lines."""
     return [new for old, new in zip(before.lines, after.lines, strict=True) if old != new]
 
 
 def message(ini: MosesIni, label: str, table: Path, columns: int = 1) -> str:
-    """Why a column cannot be added; nothing has changed then."""
+    """Return the message if a column cannot be added; check that nothing changed."""
     before = ini.to_bytes()
     with pytest.raises(UserError) as caught:
         add_columns(ini, label, table, columns)
@@ -63,7 +63,7 @@ def scratch_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(content=st.one_of(st.binary(), st.text(alphabet=" \t\r\n#[]=ab\x0b\x0c\x85\xa0\u2028").map(str.encode)))
 def test_any_bytes_are_read_and_written_unchanged(scratch_file: Path, content: bytes) -> None:
-    # Not at the beginning: there, some bytes announce a compressed file.
+    # Not at the beginning, where some bytes would mark a compressed file.
     content = b"#" + content
     scratch_file.write_bytes(content)
     ini = MosesIni.read(scratch_file)
@@ -107,7 +107,10 @@ def test_a_reordering_model_says_by_its_type_how_many_scores_it_has(arguments: s
 
 
 def test_labels_are_the_class_and_a_number_that_only_nameless_features_share() -> None:
-    """moses/FF/FeatureFunction.cpp counts the features of a class that have no name=."""
+    """Labels are the class name and a number that counts only features without a name.
+
+    See moses/FF/FeatureFunction.cpp.
+    """
     ini = parse("[feature]\nKENLM name=LM0 path=a\nKENLM path=b\nDistortion\nKENLM path=c\nKENLM name= path=d\n")
     assert [feature.label for feature in ini.features()] == ["LM0", "KENLM0", "Distortion0", "KENLM1", "KENLM2"]
 
@@ -122,7 +125,7 @@ def test_weights_before_features_and_sections_in_pieces() -> None:
 
 
 def test_only_spaces_and_tabs_separate_fields() -> None:
-    """No-break spaces, form feeds and line separators do not."""
+    """Only spaces and tabs separate fields; no-break spaces, form feeds and line separators do not."""
     ini = parse("[feature]\nA\tpath=/a\xa0b  x=1\n")
     assert ini.features()[0].arguments == {"path": "/a\xa0b", "x": "1"}
     ini = MosesIni(["# a\x0b[weight]\u2028A0= 1\n"])
@@ -272,7 +275,7 @@ def test_edits_change_the_meant_lines_in_any_surroundings(
     assert ini.lines == expected
 
 
-# Three numbers move together
+# Three numbers change together
 
 
 def test_a_column_is_added(tmp_path: Path) -> None:
@@ -324,7 +327,10 @@ def test_a_table_elsewhere_and_an_ini_written_elsewhere(tmp_path: Path) -> None:
 
 
 def test_a_link_to_a_table_keeps_its_name(tmp_path: Path) -> None:
-    """Moses tells a compressed file by its suffix, which what the link leads to may not have."""
+    """A symbolic link to a table keeps its name.
+
+    Moses detects compression by the suffix, which the link's target may lack.
+    """
     (tmp_path / "store").write_bytes((MINI / "phrase-table.5.gz").read_bytes())
     (tmp_path / "table.gz").symlink_to(tmp_path / "store")
     (tmp_path / "moses.ini").write_text(INI.format(table="/elsewhere/table.gz"))
@@ -450,12 +456,12 @@ def test_weights_that_another_section_overrides_are_not_tuned() -> None:
         parse("[weight]\nA= 1\n[weight-overwrite]\nA= 2\n").require_effective_weights()
 
 
-# Where paths are taken from
+# The folder that relative paths start from
 
 
 @pytest.fixture
 def tutorial(tmp_path: Path) -> Path:
-    """A system whose paths start at the folder above it, as in the sample models of Moses' tutorial."""
+    """A system whose paths start at its parent folder, as in the sample models of Moses' tutorial."""
     system = tmp_path / "models/phrase-model"
     system.mkdir(parents=True)
     for name in ("lm.arpa", "t.gz"):
@@ -474,7 +480,7 @@ def test_paths_that_start_at_the_working_directory(tutorial: Path, monkeypatch: 
         f"{path}: relative paths start at the working directory, {tutorial}"
     ]
     ini.require_files()
-    # Elsewhere, and beside the old one too, they would mean other files.
+    # In another folder, relative paths would name other files.
     ini.write(path.with_name("new.ini"))
     moved = MosesIni.read(path.with_name("new.ini"))
     assert [moved.feature(label).arguments["path"] for label in ("TranslationModel0", "LM0")] == [
@@ -483,7 +489,7 @@ def test_paths_that_start_at_the_working_directory(tutorial: Path, monkeypatch: 
     assert not moved.notes
     ini.write(tutorial / "new.ini")
     assert (tutorial / "new.ini").read_bytes() == path.read_bytes()
-    # The new table's path is taken from there, too.
+    # The new table's path starts at the same folder.
     table = tutorial / "t5.gz"
     table.write_bytes((MINI / "phrase-table.5.gz").read_bytes())
     add_columns(ini, "TranslationModel0", table, 1)
@@ -491,7 +497,7 @@ def test_paths_that_start_at_the_working_directory(tutorial: Path, monkeypatch: 
 
 
 def test_the_folder_of_the_ini_comes_first(tutorial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One file that is there is enough: the others are missing, and not elsewhere."""
+    """The ini's own folder comes first: if one file exists there, the others are missing."""
     path = tutorial / "models/phrase-model/moses.ini"
     (path.parent / "models").mkdir()
     (path.parent / "models/lm.arpa").touch()
@@ -621,7 +627,7 @@ def test_a_feature_without_a_path_and_a_missing_file(tmp_path: Path) -> None:
         MosesIni.read(tmp_path / "nowhere.ini")
 
 
-# A real Moses reads the same
+# A real Moses reads the same values
 
 
 @pytest.mark.moses

@@ -1,4 +1,4 @@
-"""The commands of `phrasescore-smt` as functions."""
+"""The Python functions behind the commands of `phrasescore-smt`."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_values_are_checked_as_on_the_command_line(dev: dict[str, Any], tmp_path
 
 
 def test_a_command_line_prints_as_before(dev: dict[str, Any], tmp_path: Path, capfd: Any) -> None:
-    """After a call from Python."""
+    """A call from Python does not change what a later command line prints."""
     smt.text_table(INI, dev["source"], tmp_path / "one", prepared=True)
     assert main(["text-table", str(INI), "--source", str(dev["source"]), "--prepared", "-o", f"{tmp_path}/two"]) == 0
     out, err = capfd.readouterr()

@@ -1,4 +1,4 @@
-"""A system that a real Moses made of Multi30k, in the embedded toolkit. Needs its files beside the repository.
+"""The embedded toolkit reproduces a Multi30k system of a real Moses. Needs the system's files beside the repository.
 
 Its tables and language model are compared in `build/test_translation_tables.py` and `build/test_kneser_ney.py`.
 """
@@ -32,7 +32,7 @@ from tests.moses_integration.decoder.derivations import score_derivations
 
 GOLDEN, TEXTS = SHARED / "golden/multi30k-en-fr", SHARED / "data/multi30k"
 LISTED = 100
-"""Sentences of the test text of which Moses' n-best lists are there."""
+"""Sentences of the test text for which Moses' n-best lists exist."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -52,7 +52,7 @@ def moses_lists() -> Iterator[list[NbestEntry]]:
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The system in a folder of its own, with its language model decompressed; skips where it is not at hand."""
+    """A copy of the system with its language model decompressed; skips the test if it is missing."""
     if not (GOLDEN.exists() and TEXTS.exists()):
         pytest.skip("needs the Multi30k corpus and what Moses made of it beside the repository")
     folder = tmp_path_factory.mktemp("system")
@@ -82,7 +82,7 @@ def test_the_features_and_totals_of_every_derivation(system: Path) -> None:
 
 
 def test_the_search_with_the_same_weights(system: Path, tmp_path: Path) -> None:
-    """Scores of the best translations, and BLEU."""
+    """With the same weights, the scores of the best translations and BLEU equal those of Moses."""
     ini, sentences = MosesIni.read(system / "moses.tuned.ini"), sentences_of_test()
     settings = read_settings(ini)
     model = load_model(ini, sentences, settings)
@@ -97,7 +97,7 @@ def test_the_search_with_the_same_weights(system: Path, tmp_path: Path) -> None:
 
 
 def test_tuning_from_where_moses_began(system: Path, tmp_path: Path) -> None:
-    """`mert-moses.pl` came to 56.75 on the development text."""
+    """Tuning from Moses' initial weights; `mert-moses.pl` reached BLEU 56.75 on the dev text."""
     ini = MosesIni.read(system / "moses.ini")
     source, references = text("val", "en"), [text("val", "fr")]
     [tuned] = EmbeddedToolkit().tune(ini, TuningRequest(source, references, [1], TuningConfig(), tmp_path))

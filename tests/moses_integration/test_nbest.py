@@ -1,4 +1,4 @@
-"""n-best lists are read, extended by a feature and written as Moses does."""
+"""Reading, extending and writing n-best lists in Moses' format."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_entry_extended_by_a_feature() -> None:
 
 
 def test_an_empty_translation() -> None:
-    """moses/Manager.cpp writes no word, so the two blanks are those of the separators."""
+    """An empty translation has the two spaces of its separators, because moses/Manager.cpp writes no word."""
     line = b"7 |||  ||| LM0= -2 ||| -1\n"
     entry = parse_entry(line[:-1])
     assert entry.words == b""
@@ -69,13 +69,16 @@ def test_an_empty_line_as_a_real_moses_lists_it(end: bytes, extras: tuple[bytes,
 
 
 def test_words_are_bytes() -> None:
-    """A no-break space, a line separator, and bytes that are not UTF-8, are parts of words."""
+    """Words are bytes: a no-break space, a line separator and invalid UTF-8 are parts of words."""
     line = "0 ||| a\xa0b c\u2028d  ||| LM0= -2 ||| -1\n".encode().replace(b"c", b"\xff")
     assert parse_entry(line[:-1]).to_line() == line
 
 
 def test_the_lists_of_marian() -> None:
-    """Its output_printer.h has a blank before the score of each of several models, none before that of a single one."""
+    """Marian's n-best lists are read.
+
+    Its output_printer.h writes a space before each score of several models, but none before a single one.
+    """
     single = parse_entry("0 ||| ▁le ▁chat ||| F0=-1.5 ||| -0.75".encode())
     assert (single.words, single.features(), single.total) == ("▁le ▁chat".encode(), {"F0": [-1.5]}, b"-0.75")
     assert parse_entry(single.with_feature("X", [2]).to_line()[:-1]).features() == {"F0": [-1.5], "X": [2]}

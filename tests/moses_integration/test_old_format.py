@@ -1,4 +1,4 @@
-"""Inis of Moses' old format are converted like in Moses."""
+"""Conversion of moses.ini files in Moses' old format."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_lines_keep_their_numbers_and_comments(old: Path) -> None:
 
 
 def test_decoding(old: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Translations and scores are those of the system in the current format."""
+    """Translations and scores equal those of the system in the current format."""
     lists = old.with_name("lists")
     outputs, entries = [], []
     for ini in (old, MINI / "moses.ini"):
@@ -122,7 +122,7 @@ def test_what_is_written_has_the_current_format(old: Path) -> None:
 
 @pytest.mark.moses
 def test_moses_has_the_same_weights(moses_home: Path, old: Path) -> None:
-    """Of the old file and of the one that we write, in the same order."""
+    """Moses reads the same weights in the same order from the old ini and the converted one."""
     MosesIni.read(old).write(old.with_name("new.ini"))
     shown = []
     for ini in (old, old.with_name("new.ini")):
@@ -139,7 +139,10 @@ def convert(text: str, tmp_path: Path) -> MosesIni:
 
 
 def test_several_models_of_all_kinds(tmp_path: Path) -> None:
-    """Weights go to the models in their order; a limit stands for all tables, one more weight for unknown words."""
+    """Several models of all kinds get their weights in order.
+
+    One limit applies to all tables, and there is an additional weight for unknown words.
+    """
     ini = convert(
         "[ttable-file]\n0 0 0 1 a\n12 0 0 2 b\n0 1 1 1 c\n[ttable-limit]\n10\n[weight-t]\n1\n2\n3\n4\n"
         "[lmodel-file]\n9 0 3 d\n0 0 5 e\n[lmodel-oov-feature]\n1\n0\n[weight-l]\n5\n6\n7\n"
@@ -222,7 +225,7 @@ def test_sections_of_the_current_format_that_look_old(tmp_path: Path) -> None:
 
 
 def test_surplus_table_limits_are_ignored(tmp_path: Path) -> None:
-    """Inis of the time have a second one, of all elements."""
+    """Surplus table limits are ignored: old inis have a second one for all elements."""
     ini = convert(OLD.replace("[ttable-limit]\n20", "[ttable-limit]\n10\n0"), tmp_path)
     assert ini.phrase_table().arguments["table-limit"] == "10"
 

@@ -1,4 +1,4 @@
-"""Where attention looks, of pairs that are given.
+"""Attention weights of given pairs.
 
 Legend: I predicted symbols, B rows of one step, L symbols of the longest source phrase.
 """
@@ -14,6 +14,6 @@ from phrasescore.nn.encoder_decoder import EncoderDecoder
 
 @torch.inference_mode()
 def attention_weights(network: EncoderDecoder, batch: PairBatch) -> Tensor:
-    """The attention weights of each predicted symbol, the end symbol included, [I, L]."""
+    """Return the attention weights of each predicted symbol including the end symbol, [I, L]."""
     steps = network.decoder.predictions(batch, network.encoder(batch))
     return torch.cat([step.attention_BL for step in steps if step.attention_BL is not None])[batch.node_I]

@@ -18,7 +18,7 @@ TARGETS = [[7, 3], [7], [], [2, 2, 2, 2, 2, 2], [0, 8]]
 
 
 def random_network(config: ModelConfig) -> EncoderDecoder:
-    """A network whose weights and biases are all far from zero."""
+    """Return a network whose weights and biases are all far from zero."""
     torch.manual_seed(3)
     network = EncoderDecoder(config, WORDS, WORDS)
     with torch.no_grad():

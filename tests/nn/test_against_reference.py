@@ -65,7 +65,7 @@ def test_single_precision_equals_the_equations(config: ModelConfig) -> None:
 
 
 def test_the_paper_s_preset_equals_the_equations() -> None:
-    """tests/nn/test_family.py has all of them."""
+    """The paper's preset equals the equations; tests/nn/test_family.py covers the other presets."""
     network = random_network(Settings.of("table", "cho2014", []).model)
     with torch.no_grad():
         for parameter in network.parameters():
@@ -102,7 +102,7 @@ def test_gradients_by_finite_differences(config: ModelConfig) -> None:
 
 @pytest.mark.usefixtures("double_precision")
 def test_probabilities_of_all_strings_sum_to_one() -> None:
-    """All targets up to a length, plus the probability left for longer ones."""
+    """Probabilities of all targets up to a length, plus that of longer ones, sum to one."""
     torch.manual_seed(5)
     words = 4
     network = EncoderDecoder(TINY, words, words)

@@ -38,7 +38,7 @@ def expected_scores(network: EncoderDecoder) -> NDArray[np.float64]:
 
 
 def apart() -> tuple[PairBatch, list[int]]:
-    """The pairs as a training batch, and their order."""
+    """Return the pairs as a training batch, and their order."""
     order = sorted(range(len(TARGETS)), key=lambda pair: -len(TARGETS[pair]))
     sources, targets = ([lists[pair] for pair in order] for lists in (SOURCES, TARGETS))
     return PairBatch.apart(Phrases.from_lists(sources), Phrases.from_lists(targets)), order
@@ -46,7 +46,7 @@ def apart() -> tuple[PairBatch, list[int]]:
 
 @pytest.fixture(params=[(torch.float64, 1e-9), (torch.float32, 1e-4)], ids=["double", "single"])
 def bound(request: pytest.FixtureRequest) -> Iterator[float]:
-    """Compute in one precision; return the tolerance."""
+    """Set the precision; return the tolerance."""
     dtype, error = request.param
     torch.set_default_dtype(dtype)
     yield error

@@ -32,13 +32,13 @@ def placed(places: list[tuple[int, int, int]]) -> PhrasesInSentences:
 
 
 def sharing() -> PairBatch:
-    """All pairs as a scoring batch."""
+    """Return all pairs as a scoring batch."""
     place_P = np.repeat(np.arange(len(PLACES)), [len(targets) for targets in TARGETS_OF_PLACES])
     return PairBatch.sharing(placed(PLACES), place_P, Phrases.from_lists(chain.from_iterable(TARGETS_OF_PLACES)))
 
 
 def apart() -> tuple[PairBatch, NDArray[np.int64]]:
-    """All pairs as a training batch, and their order."""
+    """Return all pairs as a training batch, and their order."""
     pairs = [(place, target) for place, some in zip(PLACES, TARGETS_OF_PLACES, strict=True) for target in some]
     order = np.array(sorted(range(len(pairs)), key=lambda pair: -len(pairs[pair][1])))
     places, targets = [pairs[pair][0] for pair in order], [pairs[pair][1] for pair in order]
@@ -96,13 +96,13 @@ def test_a_sentence_that_consists_of_the_phrase_equals_the_phrase_alone(name: st
 
 
 def test_a_sentence_is_encoded_once_for_all_its_pairs() -> None:
-    """Not once per pair or occurrence."""
+    """A sentence is encoded once, not once for each pair or occurrence."""
     symbols = sum(len(sentence) + 1 for sentence in SENTENCES)
     of_pairs = sum(len(SENTENCES[sentence]) + 1 for sentence, _, _ in PLACES)
     assert of_pairs > 2 * symbols
     for batch in (apart()[0], sharing()):
         for backward in (False, True):
-            # Levels of the tree are filled up a little.
+            # Levels of the tree have a little padding.
             assert len(batch.sources.reading(backward=backward).tree.words_N) < 1.2 * symbols
 
 
@@ -140,5 +140,5 @@ def test_scores_depend_on_the_context() -> None:
     in_its_place = score([2, 3, 4, 6], 1, 2)
     assert abs(in_its_place - score([5, 3, 4, 6], 1, 2)) > 1e-6
     assert abs(in_its_place - score([2, 3, 4, 7], 1, 2)) > 1e-6
-    # The same context of another phrase.
+    # The same context with another phrase.
     assert abs(in_its_place - score([2, 3, 4, 6], 0, 2)) > 1e-6

@@ -54,7 +54,7 @@ def pairs(random: np.random.Generator, task: Task, longest: int) -> PairBatch:
 
 
 def loss_after_training(changes: dict[str, Any], task: Task, longest: int) -> float:
-    """Nats per symbol on strings that were not trained on."""
+    """Return the nats per symbol on held-out strings."""
     torch.manual_seed(1)
     random = np.random.default_rng(1)
     sizes = {"hidden": 32, "embedding": 16, "maxout": 32, "output_rank": 0}

@@ -156,7 +156,7 @@ def test_recurrent_matrices_start_orthogonal(kind: str, biases: Biases) -> None:
 
 @pytest.fixture
 def additions() -> Iterator[None]:
-    """A unit and an attention of a plugin."""
+    """A unit and an attention from a plugin."""
 
     @register_unit("leaky")
     class LeakyUnit(nn.Module):
@@ -178,7 +178,7 @@ def additions() -> Iterator[None]:
 
     @register_attention("even")
     class EvenAttention(nn.Module):
-        """All words alike."""
+        """Uniform attention."""
 
         def __init__(self, query: int, annotation: int) -> None:
             super().__init__()
@@ -224,9 +224,9 @@ def test_unknown_names_are_errors() -> None:
         {"share_units": True, "feed_context": False, "encoder_unit": "lstm", "decoder_unit": "lstm"},
         {"feed_word": False, "feed_context": False, "readout": "state"},
         {"attention": "concat", "directions": "both", "encoder_layers": 2, "share_embeddings": True},
-        # What is dropped in training is not in scoring.
+        # Dropout applies in training only.
         {"dropout": 0.5},
-        # Training refuses these now.
+        # Training rejects these settings now, but older folders may have them.
         {"attention": "concat", "readout": "state"},
         {"attention_order": "before", "annotations": "bridged", "directions": "both", "bridge": "both"},
     ],

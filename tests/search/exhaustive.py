@@ -1,4 +1,4 @@
-"""Exhaustive search over all translations of toy sizes, scored as pairs."""
+"""Exhaustive search over all translations up to a small length, scored as pairs."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def test_alignments_are_plotted_below_each_other_with_their_words(tmp_path: Path
     first = np.array([[0.1, 0.7, 0.2], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0], [0.3, 0.3, 0.4]], np.float32)
     second = np.array([[0.75, 0.25]], np.float32)
     alignments = [Alignment([b"$x^$", b"a"], [b"x", b"y", b"z"], first), Alignment([b"b"], [], second)]
-    # The first word is no valid formula.
+    # The first word is invalid as a formula.
     draw_alignments(alignments, tmp_path / "a.svg")
     words = ["$x^$", "a", "<eos>", "x", "y", "z", "<eos>", "b", "<eos>", "<eos>"]
     assert labels(tmp_path / "a.svg") == [*words, "attention weight", "attention: target word by source word"]

@@ -33,7 +33,7 @@ SENTENCES = [source for source in SOURCES if source] + [[4, 5, 6, 7, 8, 2, 3], [
 
 
 def network_of(name: str) -> EncoderDecoder:
-    """A network whose predictions differ between sources."""
+    """Return a network whose predictions differ between sources."""
     network = random_network(config_of(name)).eval()
     with torch.no_grad():
         for name, parameter in network.named_parameters():
@@ -177,7 +177,7 @@ def test_samples_are_as_frequent_as_they_are_probable(temperature: float) -> Non
         assert abs(one.times - number * p) < 5 * math.sqrt(number * p * (1 - p)) + 1
     scores = {words: p for words, p, _ in all_translations(network, WORDS, SENTENCES[0], 1)}
     for one in drawn:
-        # Whatever the temperature, the score is the network's.
+        # The score does not depend on the temperature.
         assert one.hypothesis.log_prob == pytest.approx(scores[one.hypothesis.words], abs=1e-4)
 
 
@@ -206,7 +206,7 @@ def test_samples_do_not_depend_on_the_batch() -> None:
 @pytest.mark.parametrize("layer", ["softmax", "end"])
 @pytest.mark.parametrize("forbid_unknown", [False, True])
 def test_a_network_that_gives_no_log_probabilities_is_an_error(number: float, layer: str, forbid_unknown: bool) -> None:
-    """Also if only the end symbol has no probability."""
+    """A network that gives no log-probabilities is an error, even if only the end symbol is affected."""
     network = network_of("tutorial")
     with torch.no_grad():
         network.softmax.words.bias[END if layer == "end" else slice(None)] = number

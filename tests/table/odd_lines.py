@@ -1,8 +1,8 @@
-"""Lines of a phrase table that are spelled oddly or are faulty, and what Moses' loader of text tables makes of each.
+"""Unusual and invalid lines of a phrase table, and how Moses' loader of text tables reads each.
 
-Every reader of ours is held to them, and so is a real Moses: what it stops at, or takes for something else without a
-word, is a fault for all; what it loads, all load, as the same words and numbers. Source of the answers:
-moses/TranslationModel/RuleTable/LoaderStandard.cpp, moses/Phrase.cpp, moses/Word.cpp, util/double-conversion.
+All our readers and a real Moses must agree. Lines that Moses rejects or misreads silently are errors; lines that it
+loads give the same words and numbers in every reader. Sources: moses/TranslationModel/RuleTable/LoaderStandard.cpp,
+moses/Phrase.cpp, moses/Word.cpp, util/double-conversion.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class OddLine:
-    """A line without its line feed, of a table with two scores."""
+    """A line of a table with two scores, without its line feed."""
 
     line: bytes
     moses: Literal["loads", "stops", "skips", "misreads"] = "loads"
-    """To misread is to go on with NaN, an infinity, or other words than stand there, without a word."""
+    """Moses misreads a line if it silently loads NaN, an infinity or other words."""
     source: tuple[bytes, ...] = (b"a",)
     target: tuple[bytes, ...] = (b"x",)
     probabilities: tuple[float, ...] = (0.5, 0.25)
-    """Of 32 bits."""
+    """Scores as 32-bit floats."""
     fault: str | None = None
-    """How our sentence about it begins, None if the line is good."""
+    """The beginning of our error message, or None if the line is valid."""
 
 
 def _spelled(line: bytes, source: bytes = b"a", target: bytes = b"x") -> OddLine:
@@ -105,7 +105,7 @@ ODD_LINES = [
     _stops(b"a ||| x |||  ||| 0-0", "field 3 (scores): is empty"),
     _stops(b"a ||| x |||\t||| 0-0", "field 3 (scores): is empty"),
     _stops(b"a ||| x |||| 0.5 0.25", "field 3 (scores): has something that Moses cannot read as a number: `|`"),
-    # Of a word with `|`, Moses drops what is behind it if the ini has no factors.
+    # If the ini has no factors, Moses drops the part of a word after `|`.
     OddLine(b"a|N b ||| x ||| 0.5 0.25", "misreads", fault=f"field 1 (source): {_MIXED_FACTORS}"),
     OddLine(b"a ||| x y|N ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_MIXED_FACTORS}"),
     OddLine(b"a ||| x|N|s y|N ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_MIXED_FACTORS}"),
@@ -118,7 +118,7 @@ ODD_LINES = [
     OddLine(b"a |||[laughter]||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_LABEL}"),
     OddLine(b" ||| x ||| 0.5 0.25", "skips", fault="field 1 (source): is empty"),
     OddLine(b"\t||| x ||| 0.5 0.25", "skips", fault="field 1 (source): is empty"),
-    # What Moses loads and we do not: no table has these, but damaged files do.
+    # Moses loads these lines and we reject them: valid tables have none, but damaged files do.
     OddLine(b"a ||| x\0 ||| 0.5 0.25", target=(b"x\0",), fault="line: holds a NUL byte"),
     OddLine(
         b"a ||| %b||| 0.5 0.25" % (1001 * b"x "), target=(b"x",) * 1001, fault="field 2 (target): has more than 1,000"

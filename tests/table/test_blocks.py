@@ -50,7 +50,7 @@ def test_a_limit(limit: int) -> None:
 
 
 def test_a_limit_beyond_the_end_of_the_table(tmp_path: Path) -> None:
-    """Progress ends at 100 % all the same."""
+    """Progress reaches 100% if the limit is beyond the end of the table."""
     path = tmp_path / "table"
     path.write_bytes(b"a ||| b ||| 1\n" * 10)
     assert [block.share_read for block in read_blocks(path, 40)] == [1]

@@ -65,7 +65,7 @@ def test_a_line_of_other_factors_is_named(table: Path, line: bytes, fault: str) 
         list(TableReader(table))
     [problem] = check_table(table).problems
     assert problem == fault.split(";")[0].split(": `")[0]
-    # Also where another process checks the last lines alone.
+    # Also if another process checks only the last lines.
     *_, block = read_blocks(table, block_lines=1)
     with pytest.raises(UserError, match=re.escape(f"{table}, line 4, {fault}")):
         block.check(LineChecker(table, shape=block.shape))

@@ -14,14 +14,14 @@ from tests.table.odd_lines import ODD_LINES, OddLine
 
 each_line = pytest.mark.parametrize("odd", ODD_LINES, ids=lambda odd: repr(odd.line[:40]))
 FIRST = b"z ||| z ||| 1 1 ||| 0-0\n"
-"""Moses tells a table's format by its first line."""
+"""Moses detects a table's format by its first line."""
 
 
 @each_line
 @pytest.mark.parametrize("end", [b"\n", b""])
 def test_words_and_numbers_are_those_of_moses(odd: OddLine, end: bytes) -> None:
     if odd.line.endswith(b"\r") and not end:
-        return  # A carriage return belongs to the end of a line only before a line feed.
+        return  # A carriage return is part of the line end only before a line feed.
     if odd.fault is not None:
         with pytest.raises(LineFault) as caught:
             parse_line(odd.line + end)
@@ -37,7 +37,7 @@ def test_words_and_numbers_are_those_of_moses(odd: OddLine, end: bytes) -> None:
 
 @each_line
 def test_a_column_is_appended_and_every_other_byte_stays(odd: OddLine) -> None:
-    """Also to a faulty line, which may be kept."""
+    """A column is appended and all other bytes are unchanged, also on invalid lines that are kept."""
     line = odd.line + b"\n"
     try:
         entry = cut_line(line)

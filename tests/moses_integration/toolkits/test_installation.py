@@ -1,4 +1,4 @@
-"""Programs are run one by one, and what goes wrong is one sentence that says where."""
+"""Moses' programs run one by one, and a failure is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_stopped_step_ends_all_that_it_started(tmp_path: Path, number: signal.
         "from moses_integration.toolkits.installation import run_step\n"
         "from phrasescore.cli.console import run_command\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        # Where the tests run under nohup it is ignored.
+        # nohup makes the tests ignore this signal.
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
         f"sys.exit(run_command('test', lambda: run_step('a', [{str(parent)!r}], Path({str(tmp_path / 'log')!r}))))"
     )
@@ -113,12 +113,12 @@ def test_a_stopped_step_ends_all_that_it_started(tmp_path: Path, number: signal.
     assert process.returncode == 128 + number
     assert messages == (b"test: stopped\n" if number == signal.SIGINT else b"")
     pid = int((tmp_path / "pid").read_text())
-    # It may stay for a moment as a zombie that nobody has waited for.
+    # The process may briefly remain as a zombie.
     state = Path(f"/proc/{pid}/stat")
     assert not state.exists() or state.read_text().split()[2] == "Z"
 
 
-# Where Moses is
+# Locating Moses
 
 
 def test_moses_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_moses: None) -> None:

@@ -1,4 +1,4 @@
-"""What Moses' decoder takes for something else than words: said by line, before anything is scored."""
+"""Input that Moses' decoder does not read as words is reported by line before scoring."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def test_words_with_brackets_are_words() -> None:
 
 @pytest.mark.parametrize(("factors", "word"), [(1, "a|b"), (1, "|"), (1, "a|"), (2, "a"), (2, "a|b|c")])
 def test_words_have_the_factors_that_moses_expects(factors: int, word: str) -> None:
-    """It would translate `a|b` as `a`, and stop at `a` where words have two factors."""
+    """Words must have the factors that Moses expects.
+
+    Moses would translate `a|b` as `a`, and stop at `a` if words have two factors.
+    """
     expected = "1 factor a word" if factors == 1 else "2 factors a word"
     with pytest.raises(UserError, match=rf"line 1: has `{re.escape(word)}`, where Moses expects {expected}"):
         require_moses_words([word.encode()], "text", factors)
@@ -44,7 +47,7 @@ def test_words_have_the_factors_that_moses_expects(factors: int, word: str) -> N
 @pytest.mark.moses
 @pytest.mark.parametrize("text", [*REJECTED, *WORDS])
 def test_moses_reads_others_as_words(moses_home: Path, text: str) -> None:
-    """A word that no table has is copied, and only that of a line that is not rejected."""
+    """Moses reads all other lines as words: it copies an unknown word of every line that is not rejected."""
     command: list[str | Path] = [moses_home / "bin/moses", "-f", "moses.ini", "-v", "0"]
     done = subprocess.run(command, input=f"{text}\n".encode(), capture_output=True, check=False, cwd=MINI)
     is_copied = done.returncode == 0 and sorted(done.stdout.split()) == sorted(text.encode().split())
@@ -57,7 +60,7 @@ def test_a_real_moses_gets_no_such_text(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Neither by decode nor by tune, and before it is run; ours translates it."""
+    """Neither `decode` nor `tune` gives such text to a real Moses; the embedded toolkit translates it."""
     monkeypatch.setenv("MOSES_HOME", str(fake_moses(tmp_path / "moses")))
     monkeypatch.setattr("moses_integration.toolkits.moses.run_step", Mock(side_effect=AssertionError))
     source, reference = tmp_path / "source", str(small_dev[1])

@@ -1,4 +1,4 @@
-"""Which toolkit does the work, and that the toolkits share their files."""
+"""The choice of toolkit, and the exchange of files between toolkits."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.moses_integration.fake_moses import fake_moses, program
 
 
 def request(source: Path, references: Sequence[Path], folder: Path) -> TuningRequest:
-    """Ask for a small tuning."""
+    """Return the request of a small tuning."""
     return TuningRequest(source, references, [1], TuningConfig(nbest=20, iterations=2, restarts=1), folder)
 
 
-# Which
+# The choice of toolkit
 
 
 def test_auto_without_moses_is_embedded(no_moses: None) -> None:
@@ -64,7 +64,10 @@ def test_binary_tables_need_moses(no_moses: None) -> None:
 
 
 def test_tables_are_read_once_for_all_weights(tmp_path: Path) -> None:
-    """They may be gone when the text is translated again; the translations are those of a translator of its own."""
+    """Tables are read once for all weights.
+
+    The files may be gone by the second translation, which equals that of a new translator.
+    """
     for name in ("moses.ini", "phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lm.fr.arpa"):
         (tmp_path / name).write_bytes((MINI / name).read_bytes())
     ini, toolkit = MosesIni.read(tmp_path / "moses.ini"), EmbeddedToolkit(1)
@@ -97,12 +100,12 @@ def test_moses_filters_once_for_all_weights(pretended: MosesToolkit, tmp_path: P
     ]
 
 
-# The toolkit of Moses, with programs that pretend
+# The Moses toolkit with stand-in programs
 
 
 @pytest.fixture
 def pretended(tmp_path: Path) -> MosesToolkit:
-    """A Moses whose decoder numbers the lines."""
+    """A stand-in for Moses whose decoder numbers the lines."""
     home = fake_moses(tmp_path / "moses")
     program(home / "bin/moses", "cat -n")
     return MosesToolkit(Installation(home), 1)
@@ -127,7 +130,7 @@ def test_as_many_translations_as_sentences(pretended: MosesToolkit, tmp_path: Pa
 
 
 def test_the_filter_is_told_the_factors(pretended: MosesToolkit, tmp_path: Path) -> None:
-    """Without them it would keep no phrase, and everything would be unknown."""
+    """The filter gets the factors, because otherwise it would drop all phrases."""
     text = (MINI / "moses.ini").read_text().replace("path=", f"path={MINI}/")
     (tmp_path / "moses.ini").write_text(text.replace(" input-factor=0 output-factor=0", ""))
     (tmp_path / "in").write_text("a\n")
@@ -169,7 +172,7 @@ def test_dev_sets_that_do_not_fit(pretended: MosesToolkit, tmp_path: Path) -> No
 
 
 def test_references_of_an_earlier_run_are_not_tuned_on(pretended: MosesToolkit, tmp_path: Path) -> None:
-    """`mert-moses.pl`, which is not there, would take all that it finds."""
+    """References of an earlier run are deleted, because `mert-moses.pl` would use all that it finds."""
     ini, work = MosesIni.read(MINI / "moses.ini"), tmp_path / "work"
     for count in (2, 1):
         with pytest.raises(UserError, match=r"mert-moses\.pl: does not exist"):
@@ -178,7 +181,10 @@ def test_references_of_an_earlier_run_are_not_tuned_on(pretended: MosesToolkit, 
 
 
 def test_tables_are_filtered_as_moses_reads_them(pretended: MosesToolkit, tmp_path: Path) -> None:
-    """Long phrases, and words and fields that tabs divide, which Moses' own filter leaves out; comments go."""
+    """Filtering follows Moses' rules for reading tables.
+
+    It keeps long phrases and tab-separated words and fields, which Moses' own filter drops, and removes comments.
+    """
     long = b" ".join([b"a"] * 12)
     lines = [
         b"%b ||| x ||| 0.5\n" % long,
@@ -242,7 +248,7 @@ ODD_NAMES = [
 
 
 def odd_system(folder: Path, name: str) -> MosesIni:
-    """The mini system in a folder of that name; its tables are called so, too, where a moses.ini can say it."""
+    """The mini system in a folder with an unusual name; tables have such names where a moses.ini allows them."""
     tables = {
         "TranslationModel0": "phrase-table.gz",
         "LexicalReordering0": "reordering-table.wbe-msd-bidirectional-fe.gz",
@@ -260,7 +266,7 @@ def odd_system(folder: Path, name: str) -> MosesIni:
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_moses_sees_safe_names_only(pretended: MosesToolkit, tmp_path: Path, name: str) -> None:
-    """Whatever the files of a system are called, and where it stands."""
+    """Moses gets safe file names only, whatever the names and the path of the system."""
     program(tmp_path / "moses/bin/moses", f'cat "$2" > {tmp_path}/decoded.ini; cat')
     ini = odd_system(tmp_path, name)
     odd_text = tmp_path / f"{name}.en"
@@ -275,7 +281,10 @@ def test_moses_sees_safe_names_only(pretended: MosesToolkit, tmp_path: Path, nam
 
 
 def test_files_that_moses_finds_by_a_shorter_name(pretended: MosesToolkit, tmp_path: Path) -> None:
-    """Links have all names that Moses may append something to; a folder with a bar at its end stays as it is."""
+    """Files that Moses finds by a shorter name are linked under all names.
+
+    A folder whose name ends in a bar is not linked.
+    """
     for name in ("phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lm.fr.arpa"):
         shutil.copy(MINI / name, tmp_path)
     for name in ("compact.minphr", "compact.minphr.old", "compacted", "compact.$(x)"):
@@ -328,7 +337,7 @@ def test_lines_that_would_become_commands(
 
 
 def test_a_label_is_no_part_of_a_path(pretended: MosesToolkit, tmp_path: Path) -> None:
-    """That of the log of binarising, which would be written elsewhere."""
+    """A label is not used in a path, such as that of the log of binarising."""
     program(tmp_path / "moses/bin/processPhraseTableMin", 'cp "$2" "$4"')
     program(tmp_path / "moses/bin/processLexicalTableMin", 'cp "$2" "$4.minlexr"')
     ini = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
@@ -366,7 +375,10 @@ KINDS = {None: "PhraseDictionaryMemory", "compact": "PhraseDictionaryCompact", "
 @pytest.mark.moses
 @pytest.mark.parametrize("binary", ["compact", "probing"])
 def test_binary_tables_translate_like_text_tables(moses_home: Path, tmp_path: Path, binary: Binary) -> None:
-    """Made with the right number of scores: five, of which the last one is ours."""
+    """Binary tables translate like text tables.
+
+    They are built with the right number of scores: five, the last of which is ours.
+    """
     if binary == "compact" and not (moses_home / "bin/processPhraseTableMin").exists():
         pytest.skip("this Moses was built without cmph, which compact tables need")
     ini = MosesIni.read(MINI / "moses.5.ini")
@@ -384,7 +396,7 @@ def test_binary_tables_translate_like_text_tables(moses_home: Path, tmp_path: Pa
 
 @pytest.mark.moses
 def test_a_failing_script_says_why(moses_home: Path, tmp_path: Path, small_dev: tuple[Path, Path]) -> None:
-    """The table has four scores where the ini says five."""
+    """The message of a failing script has its reason: the table has four scores where the ini has five."""
     text = (MINI / "moses.5.ini").read_text().replace("phrase-table.5.gz", str(MINI / "phrase-table.gz"))
     text = text.replace("path=reord", f"path={MINI}/reord").replace("path=lm", f"path={MINI}/lm")
     (tmp_path / "moses.ini").write_text(text)

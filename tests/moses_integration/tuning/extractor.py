@@ -20,14 +20,14 @@ from tests.conftest import MINI
 
 
 def mert_lists(run: int) -> Candidates:
-    """The lists that were new in a run of Moses' tuning of the mini system."""
+    """Return the n-best lists that were new in one iteration of Moses' tuning of the mini system."""
     names, features = _read(MINI / f"mert/run{run}.features.dat.gz")
     _, statistics = _read(MINI / f"mert/run{run}.scores.dat.gz")
     return Candidates.from_lists(names, features, [rows.astype(np.int32) for rows in statistics])
 
 
 def _read(path: Path) -> tuple[list[str], list[NDArray[np.float64]]]:
-    """Return the names of the columns, and the rows of each sentence, which are in their order."""
+    """Return the column names and the rows of each sentence, in order."""
     blocks: list[list[list[float]]] = []
     for line in read_lines(path):
         match line.decode().split():

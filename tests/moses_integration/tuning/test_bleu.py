@@ -13,7 +13,7 @@ from moses_integration.tuning.bleu import bleu, bleu_statistics, read_references
 from phrasescore.errors import UserError
 from tests.moses_integration.corpus_bleu import corpus_bleu
 
-# Few words, so that n-grams match and come several times.
+# A small vocabulary, so that n-grams match and repeat.
 sentences = st.lists(st.sampled_from(["a", "b", "c", "é"]), min_size=1, max_size=9).map(" ".join)
 corpora = st.integers(1, 3).flatmap(
     lambda references: st.lists(
@@ -23,7 +23,7 @@ corpora = st.integers(1, 3).flatmap(
 
 
 def naive_statistics(references: list[str], candidate: str) -> list[int]:
-    """The definition, word for word."""
+    """Compute the statistics by definition."""
     row = []
     words = candidate.split(" ")
     for order in range(1, 5):
@@ -70,7 +70,7 @@ def test_bleu_of_many_points_at_once() -> None:
 
 
 def test_no_words_are_no_translation() -> None:
-    """The smoothing does not make up for them, however short the reference is; but nothing is nothing's translation."""
+    """An empty translation has the smoothed BLEU 0, unless its reference is empty too."""
     nothing, wrong = bleu_statistics([b"oui"], [b"", b"non"])
     assert smoothed_bleu(nothing) == 0 < smoothed_bleu(wrong)
     assert smoothed_bleu(bleu_statistics([b""], [b""])[0]) == 1

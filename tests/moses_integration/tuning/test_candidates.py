@@ -34,7 +34,10 @@ ONE, TWO, THREE = (1,) * 9, (2,) * 9, (3,) * 9
 
 
 def test_nbest_lists_are_scored_as_moses_scores_them() -> None:
-    """Moses' 50-best list is, but for ties, part of the 100-best list that its extractor scored."""
+    """n-best lists get Moses' statistics.
+
+    Except for ties, Moses' 50-best list is part of the 100-best list that its extractor scored.
+    """
     ours = from_nbest(read_nbest(MINI / "decode/default.nbest.gz"), read_references([MINI / "dev.fr"]))
     moses = mert_lists(1)
     assert ours.names == moses.names
@@ -95,7 +98,7 @@ def test_faulty_nbest_lists(entries: list[NbestEntry], message: str) -> None:
 
 @pytest.mark.parametrize("number", [np.nan, -np.inf, 1e39])
 def test_a_feature_that_is_no_finite_number(number: float) -> None:
-    """Of 32 bit, as Moses has them."""
+    """A feature that is not a finite 32-bit float is an error."""
     features = [np.array([[1.0, 2.0]]), np.array([[1.0, number]])]
     with pytest.raises(UserError, match=re.escape(f"sentence 1, candidate 0: the feature LM0_1 is {number}")):
         Candidates.from_lists(("LM0_0", "LM0_1"), features, [np.zeros((1, 9), np.int32)] * 2)

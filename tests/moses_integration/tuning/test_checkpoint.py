@@ -21,7 +21,7 @@ FINGERPRINT = {"ini": "a"}
 
 
 class Killed(Exception):
-    """What stands for a kill."""
+    """Simulates a kill."""
 
 
 def without_times(tuning: Tuning) -> Tuning:

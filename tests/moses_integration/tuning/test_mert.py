@@ -33,12 +33,12 @@ Floats = NDArray[np.float64]
 
 @functools.cache
 def moses_lists(run: int) -> Candidates:
-    """All candidates up to a run, as Moses' `mert` had them in it."""
+    """Return all candidates up to an iteration, as Moses' `mert` had them."""
     return moses_lists(run - 1).extended(mert_lists(run)) if run > 1 else mert_lists(run)
 
 
 def weights_in(name: str) -> Floats:
-    """The first line of a file of Moses' weights."""
+    """Return the weights of the first line of Moses' weights file."""
     return np.array((MINI / "mert" / name).read_text().split("\n")[0].split(), np.float64)
 
 
@@ -54,7 +54,7 @@ def candidates_of(
 
 
 def random_candidates(seed: int, sentences: int, longest: int, features: int, step: float = 0.25) -> Candidates:
-    """Lists with many ties: features are small multiples of `step`."""
+    """Return random candidates with many ties: features are small multiples of `step`."""
     generator = np.random.default_rng(seed)
     lengths = generator.integers(1, longest + 1, sentences)
     statistics = []
@@ -67,14 +67,14 @@ def random_candidates(seed: int, sentences: int, longest: int, features: int, st
 
 
 def value_at(candidates: Candidates, heights: Floats, slopes: Floats, x: float, objective: Objective = bleu) -> float:
-    """The objective of each sentence's first best candidate at a place on the line."""
+    """Return the objective of each sentence's first best candidate at a point on the line."""
     spans = [candidates.of_sentence(s) for s in range(candidates.sentence_count)]
     best = [span.start + int((heights[span] + x * slopes[span]).argmax()) for span in spans]
     return float(objective(candidates.statistics_C9[best].sum(axis=0)))
 
 
 def naive_line_search(candidates: Candidates, heights: Floats, slopes: Floats) -> float:
-    """The best value between any two neighbours among all the crossings of any two lines of a sentence."""
+    """Return the best value between neighbouring intersections of all pairs of lines of a sentence."""
     crossings = {
         (heights[j] - heights[i]) / (slopes[i] - slopes[j])
         for s in range(candidates.sentence_count)
@@ -134,7 +134,7 @@ def test_the_line_search_finds_what_a_fine_grid_finds(seed: int) -> None:
 
 @pytest.mark.parametrize("candidate", [[4, 2, 3], [2, 4, 3], [3, 4, 2]])
 def test_of_identical_lines_the_first_candidate_s_is_kept(candidate: list[int]) -> None:
-    """In whatever order sorting has left them."""
+    """Of identical lines, the first candidate's is kept, in whatever order sorting puts them."""
     lines = Lines(np.zeros(3, np.int64), np.array(candidate), np.ones(3), np.full(3, 5.0))
     assert upper_envelopes(lines).candidate_L.tolist() == [2]
 
@@ -160,14 +160,14 @@ def test_the_envelope_is_the_highest_line_everywhere(sentences: list[list[tuple[
         envelope = list(zip(kept.slope_L[mine].tolist(), kept.height_L[mine].tolist(), strict=True))
         for x in np.linspace(-7, 7, 57):
             assert max(h + x * m for m, h in envelope) == pytest.approx(max(h + x * m for m, h in lines), abs=1e-12)
-        # No more than is needed: the slopes rise, and so do the places where a line takes over from the one before.
+        # The envelope is minimal: slopes increase, and so do the points where each line begins.
         slopes, corners = (
             np.array(envelope)[:, 0],
             -np.diff(np.array(envelope)[:, 1]) / np.diff(np.array(envelope)[:, 0]),
         )
         assert (np.diff(slopes) > 0).all()
         assert (np.diff(corners) > 0).all()
-        # Of identical lines the first stays.
+        # Of identical lines, the first is kept.
         assert (kept.candidate_L[mine] - 100 * s).tolist() == [lines.index(line) for line in envelope]
 
 
@@ -184,7 +184,7 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_found_is_what_was_hidden() -> None:
-    """Candidates that hidden weights prefer match the references, all others do not."""
+    """Tuning recovers hidden weights: the candidates that they prefer match the references, all others do not."""
     generator = np.random.default_rng(5)
     hidden_F = np.array([0.4, 0.3, -0.2, 0.1])
     features_SKF = generator.normal(size=(60, 20, 4))
@@ -248,7 +248,7 @@ def test_without_any_4_gram_the_smoothed_bleu_decides() -> None:
     found = optimise(candidates, np.array([[0.8, 0.2]]), restarts=3)
     assert found.bleu == 0
     assert found.weights_F[1] > found.weights_F[0]
-    # Where not even that differs, the start stays.
+    # If that is equal too, the start is kept.
     flat = optimise(candidates_of([[[1, 0], [0, 1]]], [[worse, worse]]), np.array([[4.0, 1.0]]), restarts=3)
     assert flat.weights_F.tolist() == [0.8, 0.2]
 
@@ -263,7 +263,7 @@ def test_a_constant_feature_keeps_its_share() -> None:
     candidates = candidates_of([[[7, 1, 0], [7, 0, 1]]], [[BAD, GOOD]])
     found = optimise(candidates, np.array([[0.5, 0.3, 0.2]]), restarts=0)
     assert found.bleu == 1
-    # The interval begins where the two weights are equal; one of them was moved by 0.1 beyond it.
+    # The interval begins where the two weights are equal; one weight was moved 0.1 past that point.
     assert found.weights_F == pytest.approx(np.array([0.5, 0.1, 0.2]) / 0.8)
 
 

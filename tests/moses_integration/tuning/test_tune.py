@@ -1,4 +1,4 @@
-"""The tuning loop: decode, extend the lists, find better weights, end in time."""
+"""The tuning loop: decode, merge n-best lists, optimise weights, and stop."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def flat(weights: dict[str, list[float]]) -> list[float]:
 
 
 def test_each_search_has_a_seed_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that tuning runs differ by more than their names, and restarts of one decoding from those of the next."""
+    """Each search has its own seed, so that tuning runs and the restarts of each decoding differ."""
     searches: list[tuple[int, int]] = []
 
     def noted(*arguments: Any, seed: int, restarts: int, **options: Any) -> Optimum:
@@ -96,7 +96,7 @@ def test_tuning_finds_better_weights() -> None:
     assert {label: len(numbers) for label, numbers in result.weights.items()} == {
         label: len(numbers) for label, numbers in weights.items()
     }
-    # The first decoding is with the ini's weights, scaled as mert-moses.pl scales them.
+    # The first decoding uses the ini's weights, scaled as mert-moses.pl scales them.
     size = sum(
         abs(number) for label, numbers in weights.items() if label != "UnknownWordPenalty0" for number in numbers
     )
@@ -138,14 +138,14 @@ def test_nothing_to_tune_is_refused() -> None:
         tuner(ini=ini)
 
 
-# When the loop ends
+# Stopping
 
 
 @pytest.fixture
 def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[float], Callable[[int], float]], Tuner]:
-    """A tuner whose decodings have the BLEU given and whose searches move a weight by what `step` says.
+    """Return a tuner with the given BLEU for each decoding, whose searches move a weight by `step`.
 
-    Each of the first `new` decodings finds a candidate that was not there.
+    Each of the first `new` decodings finds a new candidate.
     """
 
     def make(bleus: Sequence[float], step: Callable[[int], float], new: int = 9) -> Tuner:
@@ -203,7 +203,7 @@ def test_it_ends_after_the_iterations_allowed(pretend: Callable[..., Tuner]) -> 
 
 
 def test_several_references() -> None:
-    """With Moses' own translation as one of the references the first decoding is perfect."""
+    """With Moses' own translation as one of several references, the first decoding is perfect."""
     translations = [line.rstrip(b" ") for line in read_lines(MINI / "decode/default.out")]
     references = [(*given, made) for given, made in zip(REFERENCES, translations, strict=False)]
     with tuner(references, replace(SETTINGS, iterations=1)) as work:
@@ -228,9 +228,9 @@ def test_a_weight_that_cannot_be_tuned_stays() -> None:
 @pytest.mark.parametrize(
     ("sentences", "references"),
     [
-        # Unknown words only: one candidate each, and nothing to choose.
+        # Only unknown words: one candidate each, so there is no choice.
         ([b"zork", b"plugh zork"], [(b"zork",), (b"plugh zork",)]),
-        # No 4-gram of any candidate is right.
+        # No candidate has a matching 4-gram.
         (SENTENCES[:2], [(b"x",), (b"y z",)]),
         # Empty lines.
         ([b"", SENTENCES[0]], [(b"",), REFERENCES[0]]),
@@ -266,7 +266,7 @@ def test_the_spread_of_some_runs() -> None:
     assert spread([50, 52, 54]) == (52, 2)
 
 
-# A real Moses' tuning, with our decoder in it
+# Tuning with a real Moses and our decoder
 
 
 @pytest.mark.moses
