@@ -1,17 +1,17 @@
 """A trained network as a folder: configuration, weights, vocabularies. No pickle, nothing executable.
 
-config.json            kind, architecture, direction, sizes, all settings, where the data was and its digests, versions,
-                       plugins, hashes of the vocabularies; of a resumed run as it was resumed last
+config.json            kind, architecture, direction, sizes, all settings, paths and digests of the data, versions,
+                       plugins, hashes of the vocabularies; updated whenever a run is resumed
 weights.safetensors    the weights with the lowest loss on the validation table, or on held-out pairs, with a digest of
-                       the file and one of what config.json says of the network
-vocab.source.txt       words of the network's input, one a line, the line number is the id
-vocab.target.txt       words of its output
-metrics.jsonl          one record an evaluation
+                       the file and one of the network's description in config.json
+vocab.source.txt       words of the network's input, one per line; the line number is the id
+vocab.target.txt       words of the network's output
+metrics.jsonl          one record per evaluation
 training-state/        for resuming only
-.replacement/          after a kill while a network took the place of another: its files that are still to be moved
+.replacement/          files of a new network that were not moved yet when the process was killed
 
-A folder may be a stranger's: nothing in it is run, no file that it names is opened, and its sizes are compared with the
-weights that are there before memory is taken.
+A folder may be untrusted: nothing in it is executed, no file that it names is opened, and its sizes are compared with
+the size of the weights before memory is allocated.
 """
 
 from __future__ import annotations

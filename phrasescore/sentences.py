@@ -117,7 +117,7 @@ def read_sentences(
 ) -> PairData:
     """Read parallel text as ids, without pairs that have an empty side.
 
-    Training text also loses its longest pairs (`max_words`); validation text keeps them and must be UTF-8.
+    Training excludes pairs longer than `max_words`; validation keeps all lengths, and its text must be UTF-8.
 
     Args:
         text: the files, tokenised.

@@ -1,8 +1,8 @@
 """Tensors and facts about them in one safetensors file, which carries its own digest.
 
 The header begins with `{"__metadata__":{"sha256":"DIGEST","facts":"JSON"}`. The digest is the SHA-256 of every byte of
-the file except the beginning up to and including the digest itself. So any changed bit is detected, and equal tensors
-with equal facts give identical files.
+the file except the beginning up to and including the digest itself; the facts follow it. So any changed bit is
+detected, and equal tensors with equal facts give identical files.
 
 The header of an untrusted file is validated before memory for its tensors is allocated.
 """

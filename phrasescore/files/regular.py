@@ -28,13 +28,13 @@ def compressed_form(name: str | Path) -> str | None:
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file, or a link to one, as raw bytes; never block on a pipe or open a device for reading.
+    """Open a regular file, or a link to one, as raw bytes; do not block on a pipe or read from a device.
 
     Raises:
         UserError: it cannot be read, or is a pipe, a device or a folder.
     """
     try:
-        # Opening a pipe would wait for a writer, and opening a device may have side effects.
+        # With these flags opening a pipe does not wait for a writer, and opening a terminal has no side effect.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         raise unreadable(str(path), error) from error

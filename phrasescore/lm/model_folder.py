@@ -1,10 +1,10 @@
 """A trained neural language model as a folder.
 
-config.json            kind, architecture, all settings, where the text was and its digest, versions, plugins, hash of
-                       the vocabulary
+config.json            kind, architecture, all settings, path and digest of the text, versions, plugins, hash of the
+                       vocabulary
 weights.safetensors    the weights with the lowest loss on the validation text, or on held-out sentences, with digests
-vocab.txt              the shortlist, one word a line, the line number is the id
-metrics.jsonl          one record an evaluation
+vocab.txt              the shortlist, one word per line; the line number is the id
+metrics.jsonl          one record per evaluation
 training-state/        for resuming only
 """
 

@@ -242,7 +242,8 @@ class EncoderDecoderScorer(PhraseScorer):
         def finish() -> NDArray[np.float64]:
             scores_MP = fetched()
             if self.device.product_dtype is not None and not bool(scores_MP.isfinite().all()):
-                # A GPU can do so many vectors again whose probabilities are nearly 0; see `nn/softmax.py`.
+                # On a GPU `nn/softmax.py` recomputes a limited number of rows whose Z overflows. Recompute the batch
+                # with 32-bit products if there are more.
                 self._multiply_in(None)
                 scores_MP = self._log_probs(placed).cpu()
                 self._multiply_in(self.device.product_dtype)
