@@ -185,7 +185,7 @@ def fail_for_the_user(number: int) -> None:
 
 
 class Unreadable:
-    """Fails to unpickle, because a file is missing."""
+    """Fails to be pickled, because a file is missing."""
 
     def __getstate__(self) -> object:
         raise FileNotFoundError("nowhere")

@@ -23,7 +23,7 @@ from tests.faults.world import ANNOTATED, ARPA, COLUMN_INI, INI, PARTS, TABLE, W
 from tests.moses_integration.cli.running import environment
 
 _MOST_MEMORY = 1 << 30
-"""PyTorch and its kin take a quarter of it."""
+"""PyTorch and the other libraries take a quarter of this memory."""
 
 Change = Callable[[Path], None]
 

@@ -26,7 +26,7 @@ def log_probs(layer: WordSoftmax, states: torch.Tensor) -> torch.Tensor:
 def test_log_prob_is_the_log_softmax(
     monkeypatch: pytest.MonkeyPatch, tiles: tuple[int, int], scale: float, wants_gradient: bool
 ) -> None:
-    """Also where log p is below -88, so that the shifted sum overflows 32 bits."""
+    """log p equals the log-softmax, also below -88, where the shifted sum overflows 32 bits."""
     monkeypatch.setattr(softmax, "_CPU_TILES", tiles)
     monkeypatch.setattr(softmax, "_LOGSUMEXP_ROWS", tiles[1])
     found, states, node, symbol = layer(300, 20, scale)
@@ -78,7 +78,7 @@ def test_gradients_of_improbable_words_are_finite(gap: int, dtype: torch.dtype |
 
 @pytest.mark.parametrize("scale", [1.0, 60.0])
 def test_the_norm_and_its_gradient(scale: float) -> None:
-    """Also for nodes that predict nothing."""
+    """The norm and its gradient equal logsumexp, also for nodes without predictions."""
     found, states, node, symbol = layer(50, 8, scale)
     found.double()
     node = node[:50]

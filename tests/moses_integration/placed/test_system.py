@@ -142,7 +142,7 @@ def lists(ini: MosesIni, sentences: Sequence[Words]) -> list[bytes]:
     return entries
 
 
-# What is written
+# Output files
 
 
 def small_system(*lines: Line, table_limit: int = 20) -> SmallSystem:

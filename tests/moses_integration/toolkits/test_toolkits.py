@@ -283,7 +283,7 @@ def test_moses_sees_safe_names_only(pretended: MosesToolkit, tmp_path: Path, nam
 def test_files_that_moses_finds_by_a_shorter_name(pretended: MosesToolkit, tmp_path: Path) -> None:
     """Files that Moses finds by a shorter name are linked under all names.
 
-    A folder whose name ends in a bar is not linked.
+    A folder path with a trailing slash is unchanged.
     """
     for name in ("phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lm.fr.arpa"):
         shutil.copy(MINI / name, tmp_path)

@@ -1,4 +1,4 @@
-"""What Moses' `extractor` makes of n-best lists, mert/Data.cpp:
+"""Read the output of Moses' `extractor` for n-best lists. mert/Data.cpp writes:
 
     FEATURES_TXT_BEGIN_0 sentence lines columns LM0_0 WordPenalty0_0 ...
     -19.4909 -9
