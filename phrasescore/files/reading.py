@@ -176,7 +176,7 @@ class _Streams(io.RawIOBase):
 
 
 def _may_tell_more(head: bytes) -> bool:
-    """Return whether more bytes can decide the format; a line typed at a terminal ends the decision."""
+    """Return whether more bytes can decide the format; False after a line end, to not delay interactive input."""
     is_start = any(magic[: len(head)] == head[: len(magic)] for magic in _STARTS)
     return 0 < len(head) < MAGIC_LENGTH and is_start and b"\n" not in head
 

@@ -34,7 +34,7 @@ def open_regular(path: Path) -> BufferedReader:
         UserError: it cannot be read, or is a pipe, a device or a folder.
     """
     try:
-        # With these flags opening a pipe does not wait for a writer, and opening a terminal has no side effect.
+        # O_NONBLOCK: do not wait for the writer of a pipe. O_NOCTTY: do not make a terminal the controlling terminal.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         raise unreadable(str(path), error) from error

@@ -1,4 +1,4 @@
-"""Estimate time, memory and size of annotating a table from a sample of a few seconds."""
+"""Estimate time and memory of annotating a table from a sample of a few seconds."""
 
 from __future__ import annotations
 
