@@ -1,8 +1,8 @@
-"""Steps that are done once: an experiment that was stopped goes on where it was.
+"""Cached steps, which let an interrupted experiment resume.
 
-A step's result is a JSON value in a file of its name, beside a hash of everything the step depends on, and the version
-of the software that has done it. It is done again if the hash has changed, and not if the software has: that is for who
-runs the experiment to decide. While it is being done, the file has the hash alone.
+The file of a step has its result as a JSON value, a hash of all its dependencies, and the version of the software. A
+step runs again if the hash has changed, but not if the software has changed: that decision is left to the user. While
+a step runs, its file has only the hash.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Steps:
         make_folder(folder)
 
     def run(self, name: str, depends_on: Any, work: Callable[[], Any], folder: Path | None = None) -> Any:
-        """Return the result of a step, done now or before.
+        """Return the result of a step; run it if necessary.
 
         Args:
-            name: of the step and its file.
-            depends_on: settings and results of earlier steps, as JSON can hold them.
-            work: what to do; returns what JSON can hold.
-            folder: that the step goes on in where it was stopped; deleted if it was begun with other settings.
+            name: name of the step and its file.
+            depends_on: settings and results of earlier steps, as JSON values.
+            work: runs the step; returns a JSON value.
+            folder: working folder in which the step resumes; deleted if the dependencies have changed.
         """
         if self.is_done(name, depends_on):
             self._say(f"{name}: done before")
@@ -50,7 +50,7 @@ class Steps:
         key = _key(depends_on)
         if folder is not None and self._path(name).exists() and self._read(name)["key"] != key:
             shutil.rmtree(folder, ignore_errors=True)
-        # What it makes takes the place of what it made before: until it has ended, no result stands for either.
+        # The step overwrites its earlier outputs, so the earlier result is invalid from now on.
         write_json(self._path(name), {"key": key})
         started = time.monotonic()
         result = work()
@@ -59,12 +59,12 @@ class Steps:
         write_json(
             self._path(name), {"key": key, "version": code_version("experiments"), "seconds": seconds, "result": result}
         )
-        # What is returned is what a later run would read.
+        # Return the value that a later run would read.
         return self._taken(name)
 
     @property
     def versions(self) -> str:
-        """The versions of the software that have done the steps which were asked for, the first of them first."""
+        """Software versions of all requested steps, in order of first use."""
         return ", ".join(self._versions)
 
     def _taken(self, name: str) -> Any:
@@ -78,7 +78,7 @@ class Steps:
         return "result" in found and bool(found["key"] == _key(depends_on))
 
     def seconds(self, name: str) -> float:
-        """Return how long a step took when it was done."""
+        """Return the duration of a completed step."""
         return float(self._read(name)["seconds"])
 
     def _path(self, name: str) -> Path:
@@ -93,7 +93,7 @@ def _key(depends_on: Any) -> str:
 
 
 def say(text: str) -> None:
-    """Print what is being done to standard error."""
+    """Log a line on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -101,8 +101,8 @@ def run_phrasescore(arguments: Sequence[str]) -> None:
     """Run a command of `phrasescore` in this process.
 
     Raises:
-        UserError: it fails; what it said stands on standard error.
-        SystemExit: it was stopped by a signal; the exit code says by which.
+        UserError: the command fails; its messages are on standard error.
+        SystemExit: the command was stopped by a signal, which the exit code shows.
     """
     _check(phrasescore(arguments), f"phrasescore {' '.join(arguments)}")
 
@@ -113,7 +113,7 @@ def run_toolkit(arguments: Sequence[str]) -> None:
 
 
 def _check(code: int, command: str) -> None:
-    # A signal's number is added to it.
+    # The exit code is 128 + the signal number.
     if code > 128:
         raise SystemExit(code)
     if code:

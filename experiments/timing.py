@@ -1,4 +1,4 @@
-"""How time is told."""
+"""Measure time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Timing:
-    """How long something took."""
+    """Duration of a block."""
 
     seconds: float = 0.0
     """By the clock."""
@@ -21,7 +21,7 @@ class Timing:
 
 @contextmanager
 def timed() -> Iterator[Timing]:
-    """Measure what is done inside the `with`; the result is filled in at its end."""
+    """Measure the duration of a `with` block; the result is set at its end."""
     timing, started, cpu_started = Timing(), time.monotonic(), _cpu_seconds()
     yield timing
     timing.seconds, timing.cpu_seconds = time.monotonic() - started, _cpu_seconds() - cpu_started

@@ -1,4 +1,4 @@
-"""Configurations of experiments: TOML files, with changes from the command line, and options of commands in them."""
+"""Configurations of experiments: TOML files with overrides from the command line and options of commands."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ T = TypeVar("T")
 
 
 def read_values(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
-    """Read a file; `changes` are lines of TOML such as `build.aligner = "hmm"` that come after it.
+    """Read a file; `changes` are lines of TOML such as `build.aligner = "hmm"` that override it.
 
     Raises:
-        UserError: it cannot be read or is not TOML, or a change is none.
+        UserError: the file cannot be read, or the file or a change is not TOML.
     """
     values = read_toml(path)
     for change in changes:
@@ -45,8 +45,8 @@ def command_options(values: Mapping[str, Any], sections: Sections = MappingProxy
     """Return settings as options of a command: `{seed = 3, clip = 0.5}` is `--seed 3 --set training.clip=0.5`.
 
     Args:
-        values: the settings, of which a name may have hyphens.
-        sections: of the command, with settings that have no flag.
+        values: the settings; names may have hyphens.
+        sections: sections of the command, for settings without a flag.
     """
     words: list[str] = []
     for key, value in values.items():
@@ -62,15 +62,15 @@ def command_options(values: Mapping[str, Any], sections: Sections = MappingProxy
 
 
 def network_settings(options: Sequence[str], place: str, *, learns_from: LearnsFrom = "table") -> Settings:
-    """Return what `phrasescore train` makes of its options: an experiment must not work for an hour before it does.
+    """Parse options of `phrasescore train` early, so that errors are reported before an experiment runs.
 
     Args:
         options: as `command_options` returns them.
-        place: where they come from, for errors.
-        learns_from: what it is trained on.
+        place: location of the options, for messages.
+        learns_from: kind of the training data.
 
     Raises:
-        UserError: the command refuses them.
+        UserError: the command rejects the options.
     """
     sides = {"table": [], "sentences": ["source", "target"], "aligned": ["source", "target", "alignment"]}[learns_from]
     text = [word for side in sides for word in (f"--{side}", "TEXT", f"--validation-{side}", "TEXT")]
@@ -108,7 +108,7 @@ def check_expected_bleu(options: Sequence[str], place: str) -> None:
 
 
 def _understood(command: str, words: Sequence[str], understand: Callable[[argparse.Namespace], T], place: str) -> T:
-    """Return what a command makes of its words; say in an error at which place they stand."""
+    """Parse a command line with `understand`; add `place` to errors."""
     program, *names = command.split()
     parser, said = (make_parser if program == "phrasescore" else make_toolkit_parser)(), io.StringIO()
     try:

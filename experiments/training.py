@@ -1,4 +1,4 @@
-"""A network of an experiment: trained by `phrasescore`, and what is known of it then."""
+"""Train a network of an experiment with `phrasescore`, and describe it."""
 
 from __future__ import annotations
 
@@ -16,21 +16,18 @@ from phrasescore.provenance import machine
 
 
 def train(steps: Steps, folder: Path, command: Sequence[str], depends_on: Any) -> Json:
-    """Train a network by a step named after its folder.
+    """Train a network in a step named after its folder.
 
     Args:
-        steps: of the experiment.
+        steps: steps of the experiment.
         folder: the model folder.
-        command: the words before `-o FOLDER`, beginning with `train` or `lm train`; checked before, for a folder is
-            deleted for options that have changed.
-        depends_on: all that the network depends on, as JSON can hold it.
+        command: the arguments before `-o FOLDER`, beginning with `train` or `lm train`. Validate them first, because
+            changed options delete the folder.
+        depends_on: all dependencies of the network, as JSON values.
 
     Returns:
-        What is known of the network: its size, its configuration with the device and the versions it was computed with,
-        where that was, and all evaluations, of which `best` is that of the weights kept.
-
-    Raises:
-        UserError: the training fails.
+        Description of the network: size, configuration with device and software versions, machine, and all evaluations;
+        `best` is the evaluation of the saved weights.
     """
     known: Json = steps.run(f"train.{folder.name}", depends_on, lambda: _train(folder, command), folder)
     return known

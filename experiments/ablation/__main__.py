@@ -1,4 +1,4 @@
-"""Tune, decode and compare the rows of an ablation. Rerunning the command resumes an interrupted run."""
+"""Tune, decode and compare the rows of an ablation. A run that was stopped goes on where it was."""
 
 from __future__ import annotations
 

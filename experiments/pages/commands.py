@@ -18,7 +18,7 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 def reference(program: str) -> str:
-    """Return the sections of a program: of each command the purpose, the usage, the options and the examples."""
+    """Return the sections of a program: purpose, usage, options and examples of each command."""
     found = list(commands(PROGRAMS[program]()))
     summary = [(f"[{one.name}](#{one.name.replace(' ', '-')})", _inline(one.purpose)) for one in found]
     return "\n".join([as_markdown(("command", "purpose"), summary), *map(_section, found)])
@@ -36,7 +36,7 @@ class Command:
 
 
 def commands(parser: argparse.ArgumentParser, before: str = "") -> Iterator[Command]:
-    """Yield the commands of a program, those of `lm` one by one."""
+    """Yield the commands of a program; subcommands are separate commands."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for listed, (name, command) in zip(action._choices_actions, action.choices.items(), strict=True):
@@ -78,7 +78,7 @@ def _row(parser: CommandParser, action: argparse.Action) -> tuple[str, str, str]
 
 
 def _inline(text: str) -> str:
-    """Return a text of help as Markdown: options as code, and no character that Markdown would interpret."""
+    """Convert help text to Markdown: format options as code and escape special characters."""
     parts = text.split("`")
     for index, part in enumerate(parts):
         if index % 2:

@@ -92,12 +92,12 @@ class Selection:
     """Rows and columns of one or more tables that are shown together."""
 
     tables: Mapping[str, Table]
-    """By the name that the page gives them."""
+    """Tables by the name that the page shows."""
     columns: Sequence[str]
     rows: Sequence[str] | None = None
     """All rows if None."""
     cells: str = ""
-    """The column whose figures fill a matrix of tables by rows, if one is wanted."""
+    """The column of the cells of a matrix; empty if the selection is not a matrix."""
 
     def lines(self) -> Iterator[tuple[str, Table, str]]:
         """Yield the name of the table, the table and the row for each row that is shown."""

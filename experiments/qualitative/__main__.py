@@ -44,12 +44,12 @@ def analyse(
     """Write the report into a folder and return it.
 
     Raises:
-        UserError: model or table are faulty, or the folder cannot be written.
+        UserError: the model or the table is malformed, or the folder cannot be written.
     """
     started = time.monotonic()
     require_folder(output)
     scorer = EncoderDecoderScorer.load([model_folder], device)
-    # All questions and pictures are put in words of target given source.
+    # All measures and plots assume a model of target given source.
     if (direction := scorer.model.direction) != "target-given-source":
         raise UserError(f"{model_folder}: was trained for {direction}; give a network trained for target-given-source")
     say("reading the table")
@@ -95,7 +95,7 @@ def analyse(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Analyse; print the report."""
+    """Run the analysis and print the report."""
     analyse(args.model, args.table, args.output, Settings(**given_options(args, Settings)), args.device, say)
     print((args.output / "report.md").read_text("utf-8"), end="")
     return 0

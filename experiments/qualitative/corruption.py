@@ -1,4 +1,4 @@
-"""Pairs made bad on purpose: what a good score must tell from the true ones.
+"""Corrupt phrase pairs; a good score distinguishes them from true pairs.
 
 Legend: P pairs of a table.
 """
@@ -30,8 +30,8 @@ def shuffled(phrase: bytes, random: np.random.Generator) -> bytes | None:
 def with_wrong_word(phrase: bytes, vocabulary: Vocabulary, random: np.random.Generator) -> bytes | None:
     """Return a phrase with one word replaced by a random word of similar frequency.
 
-    The word is one of the `_NEIGHBOURS` nearest in the vocabulary, which is ordered by frequency. None if the
-    phrase has no known word, or the vocabulary no other.
+    The new word is one of the `_NEIGHBOURS` nearest words in the vocabulary, which is ordered by frequency. Return None
+    if the phrase has no word of the vocabulary, or the vocabulary has no other word.
     """
     words = phrase.split(b" ")
     known = [place for place, word in enumerate(words) if word in vocabulary]
@@ -47,9 +47,9 @@ def with_wrong_word(phrase: bytes, vocabulary: Vocabulary, random: np.random.Gen
 
 
 def misaligned(table: LoadedTable, pairs: Sequence[int], random: np.random.Generator) -> list[bytes | None]:
-    """Return for each of some pairs an output of another input that is as long as its own.
+    """Return, for each pair, an output of another input with the same length.
 
-    It is None where none was found that the table does not have for the pair's input too.
+    It is None if no output was found that the table does not have for the input of the pair.
     """
     input_of_pair_P = table.input_of_pair_P
     lengths_P = np.array([output.count(b" ") for output in table.outputs])

@@ -1,4 +1,4 @@
-"""A phrase table in memory, as a network for target given source sees it: each input, a source, with its outputs.
+"""A phrase table in memory, for a network of target given source: each input (source) with its outputs (targets).
 
 Legend: S distinct inputs, P pairs.
 """
@@ -19,7 +19,7 @@ from phrasescore.table.reader import TableReader
 
 @dataclass(frozen=True)
 class LoadedTable:
-    """The pairs of a table, equal inputs next to each other. The outputs of input s are offsets[s]:offsets[s + 1]."""
+    """The pairs of a table, grouped by input. The outputs of input s are offsets[s]:offsets[s + 1]."""
 
     inputs: list[bytes]
     offsets: NDArray[np.int64]
@@ -36,12 +36,12 @@ class LoadedTable:
 
     @property
     def input_count_S(self) -> NDArray[np.float64]:
-        """How often each input was extracted."""
+        """Extraction count of each input."""
         counts_S: NDArray[np.float64] = np.add.reduceat(self.count_P, self.offsets[:-1])
         return counts_S
 
     def best_pair_S(self) -> NDArray[np.int64]:
-        """Return the pair of each input's most frequent output; of equal ones the more probable, then the first."""
+        """Return the pair with the most frequent output of each input. Ties: the more probable pair, then the first."""
         order = np.lexsort((-self.probability_P, -self.count_P, self.input_of_pair_P))
         best_S: NDArray[np.int64] = order[self.offsets[:-1]]
         return best_S
@@ -55,7 +55,7 @@ def load_table(reader: TableReader) -> LoadedTable:
     """Read a table.
 
     Raises:
-        UserError: it is faulty, empty, or has no column of the probability.
+        UserError: the table is malformed or empty, or has no probability column.
     """
     pairs: dict[bytes, list[tuple[bytes, float, float]]] = {}
     for chunk in reader:

@@ -1,4 +1,4 @@
-"""The pictures of the report: scores against each other, and vectors as points in the plane.
+"""The plots of the report: a scatter plot of scores, and two-dimensional maps of vectors.
 
 Legend: P points, d size of a vector.
 """
@@ -32,7 +32,7 @@ _LABELS = 300
 
 
 def scatter(sample: pd.DataFrame, path: Path) -> None:
-    """Draw the table's score against the network's (Figure 3), each pair a point, and where most of them are."""
+    """Draw a scatter plot of the table's score against the network's, with the density of points (Figure 3)."""
     low = float(np.floor(sample["network"].quantile(0.002)))
     line = max(low, float(sample["table"].min()))
     with blank(7.2, 5.6, "constrained") as figure:
@@ -57,13 +57,13 @@ def scatter(sample: pd.DataFrame, path: Path) -> None:
 
 
 def draw_map(texts: Sequence[bytes], vectors_Pd: Vectors, what: str, seed: int, path: Path) -> None:
-    """Draw vectors as points in the plane (Figures 4 and 5), large enough to be zoomed into, the first with labels."""
+    """Draw a map of vectors (Figures 4 and 5), large enough to zoom in; the first vectors have labels."""
     points_P2 = barnes_hut(vectors_Pd, seed)
     with blank(18, 18, "constrained") as figure:
         axis = figure.subplots(subplot_kw={"xticks": [], "yticks": []})
         axis.scatter(points_P2[:, 0], points_P2[:, 1], s=4, color=COLOURS[1], linewidths=0)
         axis.set_title(f"{len(texts):,} {what}", fontsize=13)
-        # Moses' escapes are not for the eye.
+        # Decode Moses' escapes for display.
         shown = [html.unescape(text.decode("utf-8", "replace")) for text in texts[:_LABELS]]
         place_labels(axis, points_P2[: len(shown)], shown)
         write_atomically(path, svg(figure))
@@ -72,8 +72,8 @@ def draw_map(texts: Sequence[bytes], vectors_Pd: Vectors, what: str, seed: int, 
 def barnes_hut(vectors_Pd: Vectors, seed: int) -> Points:
     """Return the points of a Barnes-Hut t-SNE (van der Maaten 2013) of the vectors' directions, [P, 2].
 
-    The vectors are first reduced to their 50 principal components, as is usual. Both axes of the result, which mean
-    nothing, are brought to the same spread.
+    The vectors are first reduced to their 50 principal components, as is usual. Both axes, which have no meaning, are
+    scaled to the same standard deviation.
     """
     unit_Pd = unit_length(vectors_Pd)
     components = min(_COMPONENTS, *unit_Pd.shape)
@@ -86,7 +86,7 @@ def barnes_hut(vectors_Pd: Vectors, seed: int) -> Points:
 
 
 def place_labels(axis: Any, points_P2: Points, texts: Sequence[str]) -> None:
-    """Write labels near points so that none hides another; what has no room is left out."""
+    """Place labels near points without overlap; omit labels that do not fit."""
     textalloc.allocate(
         axis,
         x=points_P2[:, 0],

@@ -1,4 +1,4 @@
-"""A network's scores beside the table's (Figure 3), and what the paper left to the eye, as numbers."""
+"""Compare the scores of a network and a table (Figure 3), and quantify the qualitative claims of the paper."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Probes:
         self._input_of_pair_P = table.input_of_pair_P
 
     def agreement(self) -> tuple[pd.DataFrame, Json]:
-        """Return random pairs with both scores, and correlations by how often the source was extracted."""
+        """Return random pairs with both scores, and the correlations by extraction count of the source."""
         random = self._random(2)
         usable = np.flatnonzero(self._table.probability_P > 0)
         count_P = self._table.input_count_S[self._input_of_pair_P]
@@ -69,7 +69,7 @@ class Probes:
         return sample, found
 
     def retrieval(self) -> Json:
-        """Return how well phrase vectors find phrases with the same most frequent target."""
+        """Measure how well phrase vectors retrieve phrases with the same most frequent target."""
         phrases, group_P = self._paraphrases(self._random(3))
         if len(phrases) < 3:
             return {"phrases": len(phrases)}
@@ -89,7 +89,7 @@ class Probes:
         }
 
     def order(self) -> Json:
-        """Return what shuffling the words of a target or of a source does."""
+        """Measure the effect of shuffling the words of a target or a source."""
         random = self._random(5)
         pairs = self._draw(random, lambda source, target: target.count(b" ") >= 2 and source.count(b" ") >= 2)
         rows = [
@@ -112,7 +112,7 @@ class Probes:
         }
 
     def wrong_word(self) -> Json:
-        """Return how often the true target beats one with a wrong word of similar frequency."""
+        """Measure how often the true target scores higher than one with a wrong word of similar frequency."""
         random = self._random(6)
         vocabulary = self._scorer.model.target_vocabulary
         pairs = self._draw(random, lambda source, target: bool(target))
@@ -134,9 +134,9 @@ class Probes:
         }
 
     def noise(self) -> Json:
-        """Return how many misaligned pairs a threshold finds.
+        """Measure how many misaligned pairs a threshold detects.
 
-        The threshold is chosen on one half of the pairs and measured on the other. Scores are per predicted symbol.
+        The threshold is chosen on one half of the pairs and evaluated on the other. Scores are per predicted symbol.
         """
         random = self._random(7)
         drawn = random.permutation(len(self._table.outputs))[: self._settings.pairs]
@@ -188,9 +188,9 @@ class Probes:
         return [table.inputs[i] for i in self._input_of_pair_P[pairs]], [table.outputs[pair] for pair in pairs]
 
     def _paraphrases(self, random: np.random.Generator) -> tuple[list[bytes], NDArray[np.int64]]:
-        """Return inputs of two words or more that share their most frequent output with another one.
+        """Return inputs of at least two words that share their most frequent output with another input.
 
-        An input that was extracted once does not count: what it was aligned to may be chance.
+        Inputs that were extracted once are excluded, because their alignment may be random noise.
         """
         table = self._table
         groups: dict[bytes, list[int]] = {}
@@ -208,7 +208,7 @@ class Probes:
         return [table.inputs[input_] for input_ in chosen], np.array(group, np.int64)
 
     def _draw(self, random: np.random.Generator, wanted: Callable[[bytes, bytes], bool]) -> list[tuple[bytes, bytes]]:
-        """Return random pairs of the table that are wanted."""
+        """Return random pairs of the table that satisfy a predicate."""
         drawn = random.permutation(len(self._table.outputs)).tolist()
         pairs = ((self._table.inputs[self._input_of_pair_P[pair]], self._table.outputs[pair]) for pair in drawn)
         return list(islice((pair for pair in pairs if wanted(*pair)), self._settings.pairs))
@@ -225,7 +225,7 @@ class Probes:
 def pair_scores(
     scorer: EncoderDecoderScorer, sources: Sequence[bytes], targets: Sequence[bytes], *, per_word: bool = False
 ) -> NDArray[np.float64]:
-    """Return ln p of some pairs, or its mean over the predicted symbols."""
+    """Return ln p of each pair, or its mean over the predicted symbols."""
     column = PER_WORD if per_word else SCORE
     return scorer.score(Occurrences(sources, targets), [column]).first_N
 
@@ -244,8 +244,8 @@ def correlations(sample: pd.DataFrame) -> Json:
 
 
 def alike_in_words(phrases: Sequence[bytes]) -> list[NDArray[np.int64]]:
-    """Return for each phrase those that share at least half of the words that both have together."""
-    # As Latin-1, which can be read out of all bytes.
+    """Return, for each phrase, the phrases whose word sets have a Jaccard similarity of at least 0.5."""
+    # Latin-1 decodes any bytes.
     words = CountVectorizer(encoding="latin-1", analyzer=lambda phrase: phrase.split(" "), binary=True)
     holds_PW = words.fit_transform(phrases)
     shared_PP = (holds_PW @ holds_PW.T).toarray()

@@ -1,4 +1,4 @@
-"""How well numbers put the right above the wrong.
+"""Ranking metrics.
 
 Legend: Q queries, P phrases, d size of a vector.
 """
@@ -19,14 +19,13 @@ def mean_reciprocal_rank(
 ) -> float | None:
     """Return the mean of 1 / (rank of the first phrase of the query's own group), each phrase a query once.
 
-    The other phrases are ranked by cosine; of equally near ones, the wrong come first, so that vectors which tell
-    nothing gain nothing. Queries without another phrase of their group do not count; without any query there is no
-    mean, and None stands for it.
+    The other phrases are ranked by cosine similarity. Ties rank wrong phrases first, so that uninformative vectors get
+    no credit. Queries without another phrase of their group are skipped. Return None if no query is left.
 
     Args:
-        vectors_Pd: one vector a phrase.
+        vectors_Pd: the vector of each phrase.
         group_P: the group of each phrase.
-        ignored: for each query, phrases that are left out of its ranking.
+        ignored: for each query, phrases that are excluded from its ranking.
     """
     unit_Pd = unit_length(vectors_Pd)
     reciprocal: list[float] = []
@@ -45,7 +44,7 @@ def mean_reciprocal_rank(
 
 
 def accuracy(true: Numbers, false: Numbers) -> float:
-    """Return how often the true one of two numbers is the larger; a tie counts half."""
+    """Return the fraction of pairs whose true number is larger; a tie counts half."""
     return float(np.mean((true > false) + 0.5 * (true == false)))
 
 
@@ -57,10 +56,10 @@ def area_under_curve(true: Numbers, false: Numbers) -> float:
 
 
 def best_threshold(true: Numbers, false: Numbers) -> float:
-    """Return the threshold below which most of the false and fewest of the true are.
+    """Return the threshold that best separates true from false numbers.
 
-    It maximises the share of the false below it minus the share of the true below it (Youden's J), and lies halfway
-    between two numbers that were seen.
+    It maximises the fraction of false numbers below it minus the fraction of true numbers below it (Youden's J), and is
+    the midpoint of two observed numbers.
     """
     values = np.unique(np.concatenate((true, false)))
     thresholds = np.append(values[0], (values[1:] + values[:-1]) / 2)

@@ -1,4 +1,4 @@
-"""The report as Markdown."""
+"""Format the report as Markdown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ threshold in nats a symbol, which half of the pairs choose and the other half me
 
 
 def markdown(report: Json) -> str:
-    """Return the report for people to read."""
+    """Return the report as Markdown."""
     parts = [
         "# What the network has learnt",
         _about(report["provenance"]),

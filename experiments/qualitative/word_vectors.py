@@ -1,4 +1,4 @@
-"""The vectors that a network has of words, of its input and of its output.
+"""Input and output word vectors of a network.
 
 Legend: P phrases, m embedding size, I words.
 """
@@ -16,7 +16,7 @@ from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 
 @torch.inference_mode()
 def bag_of_embeddings(scorer: EncoderDecoderScorer, phrases: Sequence[bytes]) -> Vectors:
-    """Return the sum of the encoder's word vectors over the words of each phrase, which knows no order, [P, m]."""
+    """Return the sum of the encoder's word vectors of each phrase, which ignores word order, [P, m]."""
     ids = scorer.model.source_vocabulary.encode(phrases)
     words_Im = scorer.model.network.encoder.embedding(torch.from_numpy(ids.ids).long().to(scorer.device.torch_device))
     sums_Pm = np.zeros((len(ids), words_Im.shape[1]), np.float32)
@@ -26,9 +26,9 @@ def bag_of_embeddings(scorer: EncoderDecoderScorer, phrases: Sequence[bytes]) ->
 
 @torch.inference_mode()
 def output_word_vectors(scorer: EncoderDecoderScorer, number: int) -> tuple[list[bytes], Vectors]:
-    """Return the most frequent output words, without the two symbols, and the decoder's vectors of them.
+    """Return the most frequent output words, without special symbols, and their vectors in the decoder.
 
-    None at all of a decoder that is not told the word before.
+    Both are empty for a decoder that does not condition on the previous word.
     """
     embedding = scorer.model.network.decoder.embedding
     if embedding is None:

@@ -1,1 +1,1 @@
-"""The systems of the literature compared, as translators of sentences or as scorers of phrases."""
+"""Compare systems of the literature, as translators of sentences or as scorers of phrases."""

@@ -53,8 +53,8 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the comparisons, one after the other; print a table of each."""
-    # What is wrong with the last one is said before the first one's hours.
+    """Run the comparisons one after the other; print a table of each."""
+    # Report errors in all configurations before the first comparison, which takes hours.
     paths = [path if (path := CONFIGS / f"{name}.toml").exists() else Path(name) for name in args.configs]
     configs = [read_config(path, args.set, gpu=args.gpu) for path in paths]
     if args.tables is None and any(config.task.learns_from == "table" for config in configs):

@@ -1,4 +1,4 @@
-"""A comparison in a folder: each system trained and measured; what is there already is not done again."""
+"""Train and measure each system of a comparison. Completed steps are not repeated."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Material: TypeAlias = Sentences | Tables
 
 
 def compare(config: Config, material: Material, folder: Path, say: Callable[[str], None]) -> Json:
-    """Do what is not done yet and return the report, which is written after each system, as `write_report` does it.
+    """Run the remaining steps and return the report, which is written after each system; see `write_report`.
 
     Args:
-        config: what to compare.
-        material: to learn from and to measure with.
-        folder: for everything that is made.
-        say: told of each step.
+        config: configuration of the comparison.
+        material: training and test data.
+        folder: folder of all outputs.
+        say: callback that logs each step.
 
     Raises:
-        UserError: a system fails.
+        UserError: a command fails.
     """
     settle_memory()
     report: Json = {
@@ -39,7 +39,7 @@ def compare(config: Config, material: Material, folder: Path, say: Callable[[str
         "systems": {},
     }
     for system in config.systems:
-        # They know the versions of this system alone.
+        # One `Steps` per system collects the software versions of this system.
         steps = Steps(folder / "steps", say)
         model = folder / "systems" / system.name
         command = ["train", "--device", material.device, *material.options, *system.command]

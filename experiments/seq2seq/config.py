@@ -1,4 +1,4 @@
-"""The configuration of a comparison: systems, each a list of options of `phrasescore train`, and what is measured."""
+"""The configuration of a comparison: the options of `phrasescore train` for each system, and the measurements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from phrasescore.training.settings import SECTIONS
 
 @dataclass(frozen=True)
 class System:
-    """A network."""
+    """A system: a name and the options of its network."""
 
     name: str
     base: str | None
@@ -33,7 +33,7 @@ class System:
 
 @dataclass(frozen=True)
 class Task:
-    """What the systems learn."""
+    """The task that the systems are trained for."""
 
     title: str = option("", "of the comparison")
     learns_from: Literal["sentences", "table"] = option("sentences", "text of Multi30k, or a phrase table")
@@ -55,12 +55,12 @@ def read_config(path: Path, changes: Sequence[str] = (), *, gpu: bool = False) -
     """Read a configuration.
 
     Args:
-        path: the file.
+        path: path of the TOML file.
         changes: see `experiments.toml`.
-        gpu: whether the section [gpu] changes the options that all systems have.
+        gpu: whether the section [gpu] overrides the common options of all systems.
 
     Raises:
-        UserError: it cannot be read, or says something that is not understood.
+        UserError: the file cannot be read, or a key or a value is invalid.
     """
     values = read_values(path, changes)
     known = ["common", "gpu", "systems", "searches", *(item.name for item in fields(Task))]

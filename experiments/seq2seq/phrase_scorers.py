@@ -1,4 +1,4 @@
-"""Networks as scorers of phrases: what they learn from a phrase table, and how fast they score it."""
+"""Train networks on a phrase table and measure how fast they score it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LINES = 16_384
 
 @dataclass(frozen=True)
 class Tables:
-    """A phrase table, and that of other sentences."""
+    """A training table, and a validation table from other sentences."""
 
     train: Path
     validation: Path
@@ -28,22 +28,22 @@ class Tables:
 
     @cached_property
     def description(self) -> Json:
-        """Where they are, with digests."""
+        """Paths and digests."""
         return {"train": described(self.train), "validation": described(self.validation)}
 
     @property
     def sha256(self) -> dict[str, str]:
-        """Of the tables."""
+        """Digests of the tables."""
         return {name: table["sha256"] for name, table in self.description.items()}
 
     @property
     def options(self) -> list[str]:
-        """Of `phrasescore train`."""
+        """Options of `phrasescore train`."""
         return [str(self.train), "--validation", str(self.validation)]
 
     def measure(self, steps: Steps, name: str, model: Path, trained: Json) -> Json:
-        """Measure how fast pairs of the table are scored; reading them is left out."""
-        # Seconds of two machines do not compare.
+        """Measure the scoring speed on pairs of the table, without the time to read them."""
+        # Times of different machines are not comparable.
         place = [str(choose_device(self.device, "auto")), machine()["cpu"]]
         return {"scoring": steps.run(f"score.{name}", [trained, place], lambda: self._score(model))}
 

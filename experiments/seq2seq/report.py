@@ -1,4 +1,4 @@
-"""What a comparison writes: report.json has everything, summary.json is a table to keep, report.md one to read."""
+"""Write a comparison: report.json is complete, summary.json is for docs/results, report.md is a table."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _NOTE = (
 
 
 def write_report(report: Json, folder: Path) -> None:
-    """Write a report, which may lack systems that are yet to be measured."""
+    """Write a report, which may be incomplete."""
     write_json(folder / "report.json", report)
     write_json(folder / "summary.json", summary(report))
     write_atomically(folder / "report.md", markdown(report).encode())
 
 
 def summary(report: Json) -> Json:
-    """Return the systems as a file of `docs/results`, with what others published beside what was measured here."""
+    """Return the content of a file of `docs/results`, with published figures next to measured ones."""
     config = report["config"]
     rows = [_row(report, system) for system in config["systems"] if system["name"] in report["systems"]]
     networks = {
@@ -52,7 +52,7 @@ def summary(report: Json) -> Json:
 
 
 def markdown(report: Json) -> str:
-    """Return the table for people to read, without the columns that have nothing in them."""
+    """Return the table as Markdown, without empty columns."""
     table = table_of(summary(report))
     shown = table.select(list(table.columns))
     return f"**{table.title}**\n\n{as_markdown(shown.head(), shown.body())}\n{_NOTE}\n"

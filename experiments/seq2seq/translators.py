@@ -1,4 +1,4 @@
-"""Networks as translators of sentences: their perplexities and BLEU on the test set."""
+"""Measure the perplexities and BLEU of networks that translate sentences."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Sentences:
 
     @property
     def description(self) -> Json:
-        """What data.json says."""
+        """Content of data.json."""
         return dict(self.data.description)
 
     @property
     def sha256(self) -> dict[str, str]:
-        """Of the texts."""
+        """Digests of the texts."""
         return dict(self.data.description["sha256"])
 
     @property
     def options(self) -> list[str]:
-        """Of `phrasescore train`."""
+        """Options of `phrasescore train`."""
         words = []
         for prefix, part in (("", "train"), ("validation-", "dev")):
             [target] = self.data.target_files(part)
@@ -52,7 +52,7 @@ class Sentences:
         return words
 
     def measure(self, steps: Steps, name: str, model: Path, trained: Json) -> Json:
-        """Measure perplexities, and translate by each search."""
+        """Measure perplexities, and BLEU of each search configuration."""
         perplexity = steps.run(f"perplexity.{name}", trained, lambda: self._perplexities(model))
         searches = []
         for search in self.searches:
@@ -64,7 +64,7 @@ class Sentences:
 
     def _perplexities(self, model: Path) -> dict[str, float]:
         [target] = self.data.target_files("test")
-        # In 32 bit, as the tutorials are.
+        # Use 32-bit precision, as the tutorials do.
         device = choose_device(self.device, "fp32")
         return perplexities(load_model(model), self.data.source_file("test"), target, device)
 
@@ -78,10 +78,10 @@ class Sentences:
 def perplexities(model: TrainedModel, source: Path, target: Path, device: Device) -> dict[str, float]:
     """Return perplexities per predicted symbol, words and end symbols.
 
-    `teacher_forced`: the network reads the words of the reference, as in every definition of the perplexity of a model.
-    `free_running`: it reads its own most probable words instead, and is asked for those of the reference all the same.
-    `tutorial`: the same, but the exponential of a mean over batches of their means, so that short sentences count for
-    more; what the tutorial calls test perplexity.
+    `teacher_forced`: the network conditions on the reference words, as in the standard definition of perplexity.
+    `free_running`: it conditions on its own most probable words, but is scored on the reference words.
+    `tutorial`: free-running, but averaged first within batches and then over batches, which gives short sentences more
+    weight. The tutorial calls this the test perplexity.
     """
     network = model.network.to(device.torch_device).eval()
     network.multiply_in(device.product_dtype)

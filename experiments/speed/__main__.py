@@ -51,7 +51,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def measured_on(device_name: str) -> dict[str, Any]:
-    """Return what the figures were measured on, and how PyTorch uses it."""
+    """Return the machine and the settings of PyTorch."""
     device = choose_device(device_name, "auto")
     return machine() | {
         "threads": torch.get_num_threads(),
@@ -61,7 +61,7 @@ def measured_on(device_name: str) -> dict[str, Any]:
 
 
 def as_table(report: dict[str, Any]) -> str:
-    """Return the report as a Markdown table, a figure a line."""
+    """Return the report as a Markdown table, one figure per line."""
     where = report["machine"]
     measured = {name: part for name, part in report.items() if name in PARTS}
     head = f"Measured on {where['gpu'] or where['cpu']}, {where['threads']} threads.\n\n"
@@ -69,7 +69,7 @@ def as_table(report: dict[str, Any]) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure what was asked for; print the table."""
+    """Run the selected measurements; print the table."""
     settle_memory()
     report: dict[str, Any] = {"schema": 6, "table": str(args.table), "machine": measured_on(args.device)}
     make_folder(args.output)

@@ -1,4 +1,4 @@
-"""`annotate` from one gzip file to another, with a network of the paper's sizes."""
+"""Measure `annotate` from one gzip file to another, with a network of the paper's sizes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from phrasescore.workers import available_cores
 
 
 def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict[str, Any]:
-    """Return lines a second of `annotate` by one process and by one for each core, start-up and all.
+    """Measure the lines per second of `annotate`, including start-up, with one process and with one per core.
 
-    The network is of the paper's sizes, in 16 bit. Each repetition runs both, one after the other.
+    The network has the paper's sizes and 16-bit precision. Each repetition runs both variants.
     """
     blocks = scoring.blocks_of_lines(table, lines)
     lines = sum(map(len, blocks))
@@ -28,7 +28,7 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
         with open_output(some) as stream:
             stream.writelines(entry.line for block in blocks for entry in block)
         _write_network(table, network)
-        # As a user calls it.
+        # Call the command as a user does.
         command = [
             sys.executable,
             "-m",

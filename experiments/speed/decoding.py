@@ -1,6 +1,6 @@
-"""Decoding: long sentences, and what the neural language model in the search can answer.
+"""Measure decoding of long sentences, and the query rate of the neural language model.
 
-What a network costs in a tuned system is measured by `experiments.ablation`, for each of its rows.
+`experiments.ablation` measures the decoding time of tuned systems with networks.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _QUERIES = 4096
 
 
 def measure_long_sentences() -> dict[str, Any]:
-    """Return the CPU's seconds for the best translation of sentences of some lengths, and for a list of 100.
+    """Measure the CPU seconds for the best translation and for a 100-best list, by sentence length.
 
-    A sentence is made of those of a text, one after another and over again; the distortion limit is Moses' usual one.
+    Sentences are concatenated from a text, which is repeated. The distortion limit is the default of Moses.
     """
     ini = MosesIni.read(_SYSTEM)
     text = cycle(chain.from_iterable(map(words_of, read_lines(_TEXT))))
@@ -53,11 +53,11 @@ def measure_long_sentences() -> dict[str, Any]:
 
 
 def measure_language_model(device_name: str, preset: str, repetitions: int) -> dict[str, Any]:
-    """Return queries a second of a neural language model, with the softmax's sum over all words and without it.
+    """Measure the queries per second of a neural language model, with and without softmax normalisation.
 
-    Its weights are random; each query has a context of its own, and all are asked in one call.
+    The weights are random. Each query has a different context, and all queries are one batch.
     """
-    # As in the decoder, which asks it most.
+    # Use the precision of the decoder.
     device = choose_device(device_name, "fp32")
     torch.manual_seed(1)
     settings = LmSettings.of(preset, [])
@@ -68,7 +68,7 @@ def measure_language_model(device_name: str, preset: str, repetitions: int) -> d
     def queries_per_second(*, unnormalised: bool) -> float:
         scorer = NeuralLmScorer(model, device, unnormalised=unnormalised)
         asked = np.random.default_rng(1).integers(2, scorer.shortlist, (_QUERIES, scorer.order))
-        # The first one warms up.
+        # The first run is a warm-up.
         seconds = repeat(lambda: scorer.log_probs(asked[:, :-1], asked[:, -1]), number=1, repeat=repetitions + 1)[1:]
         return _QUERIES / float(np.median(seconds))
 

@@ -1,4 +1,4 @@
-"""Scoring: the straightforward way against the engine, in 32 and in 16 bit, on the same lines in one run."""
+"""Compare the straightforward scorer with the engine, in 32 and 16 bit, on the same lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BATCHES_A_BLOCK = {"cpu": 1, "cuda": 4}
 
 
 def blocks_of_lines(table: Path, lines: int, block_lines: int = 4096) -> list[list[Entry]]:
-    """Return blocks of neighbouring lines from evenly spaced places of a table."""
+    """Return chunks of consecutive lines at evenly spaced positions of a table."""
     block_lines = min(block_lines, lines)
     chunks = [chunk.entries for chunk in TableReader(table, chunk_lines=block_lines)]
     wanted = lines // block_lines
@@ -40,11 +40,11 @@ def blocks_of_lines(table: Path, lines: int, block_lines: int = 4096) -> list[li
 
 
 def random_model(table: Path, config: ModelConfig = PAPER) -> TrainedModel:
-    """Return a network with random weights and 15,000 words a side."""
+    """Return a network with random weights and 15,000 words per side."""
     size = DataConfig().vocabulary
     entries = [entry for chunk in TableReader(table) for entry in chunk.entries]
     sides = [entry.source for entry in entries], [entry.target for entry in entries]
-    # A table with fewer words is filled up, so that the softmax has the paper's size.
+    # Pad the vocabulary of a small table, so that the softmax has the paper's size.
     filler = [b"filler%d" % i for i in range(size)]
     source, target = (
         Vocabulary(islice(dict.fromkeys([*b" ".join(side).split(b" "), *filler]), size)) for side in sides
@@ -55,21 +55,20 @@ def random_model(table: Path, config: ModelConfig = PAPER) -> TrainedModel:
 
 
 def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict[str, Any]:
-    """Return pairs a second of each way, and of the engine how many times that of the straightforward way it is.
+    """Measure the pairs per second of each scorer, and the speedup of the engine over the straightforward scorer.
 
-    Besides, how much its scores differ from the straightforward ones. Other work disturbs the processor's seconds less
-    than those of the clock.
+    The difference between their scores is included. CPU times depend less on other load than wall-clock times.
 
     Args:
-        table: whose lines are scored.
-        device_name: as `choose_device` takes it.
-        lines: how many.
-        repetitions: of each way.
+        table: the phrase table.
+        device_name: device name for `choose_device`.
+        lines: number of lines to score.
+        repetitions: number of repetitions of each scorer.
     """
     model = random_model(table)
     precisions: tuple[Precision, ...] = ("fp32", "bf16")
     devices = {precision: choose_device(device_name, precision) for precision in precisions}
-    # The same for both precisions, so that both score the same lines.
+    # Use one batch size for both precisions, so that both score the same lines.
     batch_pairs = EncoderDecoderScorer(model, devices["fp32"]).batch_pairs
     blocks = blocks_of_lines(table, lines, batch_pairs * _BATCHES_A_BLOCK[devices["fp32"].torch_device.type])
     pairs = sum(map(len, blocks))
@@ -100,7 +99,7 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
 
 
 def speed(pairs: int, timings: Sequence[Timing]) -> dict[str, float]:
-    """Return pairs, each a line of a table, a second of the clock and of the processor, by the median of timings."""
+    """Return pairs per second of wall-clock and of CPU time, by the median of timings."""
     by_clock, by_cpu = ([getattr(one, key) for one in timings] for key in ("seconds", "cpu_seconds"))
     return {
         "pairs_per_second": pairs / float(np.median(by_clock)),

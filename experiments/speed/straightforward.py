@@ -1,7 +1,7 @@
-"""The straightforward scorer, as the authors' `score.py` did it: what the engine is compared with.
+"""The straightforward scorer, equivalent to the authors' `score.py`: the baseline of the speed measurements.
 
-64 lines in file order, padded to the longest of them, every source encoded again, 32-bit, a full log-softmax at
-every position, padding included. The context terms are computed once a pair, as there.
+It scores 64 lines in file order, padded to the longest line, in 32 bit. It encodes each source again and computes a
+full log-softmax at each position, including padding. As in `score.py`, it computes the context terms once per pair.
 
 Legend: B pairs, T positions, m embedding size, n hidden size, V words.
 """
@@ -21,7 +21,7 @@ BATCH = 64
 
 
 def padded(phrases: Phrases, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return ids [B, T], end symbols as padding, and which positions are real [B, T]."""
+    """Return ids [B, T], padded with end symbols, and the mask of real positions [B, T]."""
     lengths = torch.from_numpy(phrases.lengths)
     real_BT = torch.arange(int(lengths.max())) < lengths[:, None]
     ids_BT = torch.full(real_BT.shape, END)
@@ -31,10 +31,10 @@ def padded(phrases: Phrases, device: torch.device) -> tuple[Tensor, Tensor]:
 
 @torch.inference_mode()
 def score(network: EncoderDecoder, sources: Phrases, targets: Phrases, device: torch.device) -> Tensor:
-    """Return ln p(target | source) of a few pairs, [B]; phrases come with their end symbols."""
+    """Return ln p(target | source) of each pair, [B]; phrases include end symbols."""
     (x_BT, real_source_BT), (y_BT, real_target_BT) = padded(sources, device), padded(targets, device)
     encoder, decoder, readout = network.encoder, network.decoder, network.decoder.readout
-    # The authors' model and no other of the family.
+    # Only the authors' model is supported.
     assert decoder.embedding is not None
     assert isinstance(decoder.initial, ContextBridge)
     assert isinstance(readout, MaxoutReadout)

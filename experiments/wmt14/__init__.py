@@ -1,1 +1,1 @@
-"""The paper's WMT'14 experiment: a workflow in Snakemake, and the steps of it that are no commands."""
+"""The paper's WMT'14 experiment: a Snakemake workflow, and its steps that are not commands."""

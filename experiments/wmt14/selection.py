@@ -1,15 +1,16 @@
-"""Choose from a large corpus the sentences that are most like a small one.
+"""Select the sentences of a large corpus that are most similar to a small in-domain corpus.
 
 Moore and Lewis ("Intelligent selection of language model training data", ACL 2010) score a sentence s by
 
     d(s) = H_in(s) - H_general(s)
 
-the difference of its cross-entropies per word under a model of the small text and a model of as much of the large one,
-and keep the lowest. Axelrod, He and Gao ("Domain adaptation via pseudo in-domain data selection", EMNLP 2011) add the
-differences of source and target. As in Moore and Lewis, both models of a side know the same words, those that the small
-text has twice or more; all others are one word to them. Else the larger vocabulary would make sentences cheap.
+the difference of its cross-entropies per word under a model of the small text and a model of a sample of the large text
+of the same size, and keep the lowest scores. Axelrod, He and Gao ("Domain adaptation via pseudo in-domain data
+selection", EMNLP 2011) add the differences of source and target. As in Moore and Lewis, both models of a side have the
+same vocabulary, the words that occur at least twice in the small text; all other words are unknown. Otherwise the
+larger vocabulary would favour its sentences.
 
-No corpus is held in memory, only a score and a number of words for each sentence: some 25 bytes.
+Memory: about 25 bytes per sentence, for a score and a number of words.
 
 Legend: N sentences.
 """
@@ -54,18 +55,18 @@ def select(
     outputs: Sequence[str],
     seed: int = 1,
 ) -> None:
-    """Write the best sentences of a large corpus, and print how many each part gave.
+    """Write the best sentences of a large corpus, and print their number for each part.
 
     Args:
-        small: the text that they are to be like, a file a side.
-        large: the corpus, parts of as many files.
-        share: of the words of its last side that are kept at most.
-        order: of the models.
-        outputs: a file a side.
-        seed: draws the sample of the corpus, of as many sentences as the small text has.
+        small: the in-domain text, one file per side.
+        large: the parts of the corpus, each with one file per side.
+        share: maximum fraction of the words of the last side to keep.
+        order: order of the models.
+        outputs: output files, one per side.
+        seed: random seed of the sample of the corpus, which has as many sentences as the small text.
 
     Raises:
-        UserError: a file cannot be read or written, the small text has no words, or nothing fits into the share.
+        UserError: a file cannot be read or written, the small text has no words, or `share` is too small.
     """
     small_text = list(lines_abreast(*small))
     for side, path in enumerate(small):
@@ -87,7 +88,7 @@ def select(
 
 
 def sample(sentences: Iterable[Sentences], size: int, seed: int) -> list[Sentences]:
-    """Return sentences drawn at random, each of them equally likely (Vitter's algorithm R)."""
+    """Return a uniform random sample of sentences (Vitter's algorithm R)."""
     generator, drawn = random.Random(seed), list[Sentences]()
     for seen, one in enumerate(sentences, 1):
         if len(drawn) < size:
@@ -98,7 +99,7 @@ def sample(sentences: Iterable[Sentences], size: int, seed: int) -> list[Sentenc
 
 
 class Domain:
-    """One language: a model of the small text and one of the sample of the large text."""
+    """The models of one language: of the small text and of the sample of the large text."""
 
     def __init__(self, vocabulary: frozenset[bytes], inside: kenlm.Model, general: kenlm.Model) -> None:
         self._vocabulary, self._inside, self._general = vocabulary, inside, general
@@ -121,7 +122,7 @@ class Domain:
         return cls(vocabulary, *models)
 
     def difference(self, line: bytes) -> float:
-        """Return H_in - H_general of a sentence, in nats per word; its end counts as a word."""
+        """Return H_in - H_general of a sentence, in nats per word; the end symbol counts as a word."""
         text = _known(line, self._vocabulary).decode()
         score: float = self._general.score(text) - self._inside.score(text)
         return LN_10 * score / (1 + len(split_words(line)))
@@ -137,9 +138,9 @@ def _score(sentences: Sentences, domains: Sequence[Domain]) -> tuple[float, int]
 
 
 def best(difference_N: NDArray[np.float32], words_N: NDArray[np.int32], share: float) -> NDArray[np.bool_]:
-    """Return which sentences are kept, those of the lowest scores with at most this share of the words.
+    """Return a mask of the sentences with the lowest scores that have at most this fraction of the words.
 
-    Sentences without words are not; of equal scores the earlier one comes first.
+    Sentences without words are excluded. Ties are broken by order.
     """
     order_N = np.argsort(difference_N, kind="stable")
     total_N = np.cumsum(words_N[order_N], dtype=np.int64)
@@ -151,7 +152,7 @@ def best(difference_N: NDArray[np.float32], words_N: NDArray[np.int32], share: f
 def _copy(
     large: Sequence[Sequence[str]], kept_N: NDArray[np.bool_], words_N: NDArray[np.int32], outputs: Sequence[str]
 ) -> None:
-    """Copy the sentences that are kept, in their order, and print how many; words are those of the last side."""
+    """Copy the selected sentences in order, and print their numbers; words are counted on the last side."""
     first = 0
     with ExitStack() as stack:
         streams = [stack.enter_context(open_output(Path(output))) for output in outputs]

@@ -1,4 +1,4 @@
-"""Steps of the workflow that are no commands: text, language model, tables, what texts need of them, BLEU of rows."""
+"""Steps of the workflow that are not commands: text, language model, tables, filtering, and BLEU of rows."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _DIRECT = 2
 
 
 def prepare_lines(raw: str, prepared: str, language: str) -> None:
-    """Prepare a text; each line gives one."""
+    """Prepare a text, line by line."""
     side = "source" if language == SETTINGS.source_language else "target"
     prepare_file(Path(raw), Path(prepared), SETTINGS.of(side))
 
 
 def prepare_pairs(raw: Sequence[str], prepared: Sequence[str]) -> None:
-    """Prepare both sides of a text and drop the pairs that are unfit for training, those above 80 words among them."""
+    """Prepare both sides of a text; drop pairs that are unsuitable for training, such as those longer than 80 words."""
     outputs = [Path(path) for path in prepared]
     whole = [path.with_name(f"whole.{path.name}") for path in outputs]
     for language, before, after in zip((SETTINGS.source_language, SETTINGS.target_language), raw, whole, strict=True):
@@ -53,7 +53,7 @@ def prepare_pairs(raw: Sequence[str], prepared: Sequence[str]) -> None:
 
 
 def split(text: str, parts: Sequence[str]) -> None:
-    """Cut a text into parts of as many lines each, one after the other."""
+    """Split a text into consecutive parts with equal numbers of lines."""
     lines = sum(1 for _ in read_lines(Path(text)))
     rest, size = read_lines(Path(text)), -(-lines // len(parts))
     for part in parts:
@@ -61,8 +61,8 @@ def split(text: str, parts: Sequence[str]) -> None:
 
 
 def build_language_model(text: str, output: str, order: int, memory: str) -> None:
-    """Estimate a model; readers tell its form."""
-    # Beside the model: /tmp is often too small to sort in.
+    """Estimate an n-gram model; readers detect its format."""
+    # Use the folder of the model for temporary files, because /tmp is often too small for sorting.
     arpa, model = Path(f"{output}.arpa"), Path(output)
     language_model.build_language_model(Path(text), arpa, order, memory=memory, temporary_folder=model.resolve().parent)
     program = language_model.find_kenlm_program("build_binary")
@@ -75,7 +75,7 @@ def build_language_model(text: str, output: str, order: int, memory: str) -> Non
 
 
 def build_tables(corpus: Sequence[str], system: str, lm: str, order: int, toolkit: ToolkitName) -> None:
-    """Build the tables of a corpus, source, target and links of one stem, and the moses.ini beside them."""
+    """Build the tables and moses.ini of a corpus, given as source, target and alignment files."""
     folder = Path(system)
     choose_toolkit(toolkit).build_tables(Corpus(*map(Path, corpus)), folder, LONGEST_PHRASE)
     write_json(folder / PREPARATION, asdict(SETTINGS))
@@ -83,13 +83,13 @@ def build_tables(corpus: Sequence[str], system: str, lm: str, order: int, toolki
 
 
 def filter_system(system: str, texts: Sequence[str], limit: int, ini: str) -> None:
-    """Write what prepared source texts need of a system into the folder of `ini`.
+    """Filter a system for prepared source texts and write it into the folder of `ini`.
 
-    Of a source phrase the `limit` likeliest translations are kept; the decoder takes 20 of them by all its features.
+    The `limit` most probable translations of each source phrase are kept; the decoder selects 20 by all features.
     """
     whole, folder = Path(system), Path(ini).parent
     sources = phrases_in_texts(list(map(Path, texts)), LONGEST_PHRASE)
-    # Two pairs of one hash would only leave one line more in the reordering table.
+    # A hash collision would only keep an unnecessary line in the reordering table.
     kept: set[int] = set()
     with open_input(whole / PHRASE_TABLE) as table, open_output(folder / PHRASE_TABLE) as stream:
         for line in likeliest(table.stream, sources, limit, whole / PHRASE_TABLE):
@@ -98,17 +98,17 @@ def filter_system(system: str, texts: Sequence[str], limit: int, ini: str) -> No
     with open_input(whole / REORDERING_TABLE) as table, open_output(folder / REORDERING_TABLE) as stream:
         stream.writelines(line for line in table.stream if _pair(line) in kept)
     write_json(folder / PREPARATION, asdict(SETTINGS))
-    # The tables have the same names in both folders, and the language model an absolute one.
+    # The moses.ini is valid in both folders: tables have the same names, and the language model has an absolute path.
     write_atomically(Path(ini), read_bytes(whole / INI))
 
 
 def likeliest(lines: Iterable[bytes], sources: frozenset[bytes], limit: int, path: Path) -> Iterator[bytes]:
-    """Yield the lines of a table that are for these phrases, of each the likeliest ones, in their order.
+    """Yield the most probable lines of each of these source phrases, in the order of the table.
 
-    The lines of a phrase must stand together, as they do in a table of Moses.
+    The lines of a phrase must be consecutive, as in tables of Moses.
 
     Raises:
-        UserError: a line has no such score; `path` names the table.
+        UserError: a line lacks the score; the message names the table `path`.
     """
     for source, group in groupby(lines, cut_source):
         if source in sources:
