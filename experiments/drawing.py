@@ -16,7 +16,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 INK = "#77808a"
-"""Legible on white and on black: a picture does not know the colours around it."""
+"""Legible on white and black, because the background is unknown."""
 COLOURS = ("#8a929a", "#d1780f", "#2b8cd6", "#8a63d2", "#2e9e5b", "#d64550")
 _SPREAD = 0.15
 """Vertical distance of the dots of one corpus, of the distance of two corpora: their figures may coincide."""

@@ -14,9 +14,9 @@ class Timing:
     """Duration of a block."""
 
     seconds: float = 0.0
-    """By the clock."""
+    """Wall-clock time."""
     cpu_seconds: float = 0.0
-    """Of the processor, all threads of this process, and the processes that it has waited for."""
+    """CPU time of all threads of this process and of child processes that have ended."""
 
 
 @contextmanager

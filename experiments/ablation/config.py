@@ -54,7 +54,7 @@ class Config:
     """An ablation."""
 
     title: str = ""
-    """What pages call its data set."""
+    """Name of the data set on pages."""
     toolkit: ToolkitName = "embedded"
     seeds: tuple[int, ...] = (1, 2, 3)
     rows: tuple[Row, ...] = WHOLE
@@ -64,7 +64,7 @@ class Config:
     tuning: TuningSection = field(default_factory=TuningSection)
     scoring: ScoringSection = field(default_factory=ScoringSection)
     decoder: dict[str, int] = field(default_factory=dict)
-    """Sections of moses.ini, as in `search-algorithm = 1`; either toolkit reads them."""
+    """Settings of moses.ini, such as `search-algorithm = 1`; both toolkits read them."""
     network: tuple[str, ...] = ()
     """Options of `phrasescore train`."""
     language_model: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class Config:
     sentence_network: tuple[str, ...] = ()
     """Options of `phrasescore train` for the network that is trained on sentences."""
     context_network: tuple[str, ...] = ()
-    """Options of `phrasescore train` for the network that is trained on phrase pairs in their sentences."""
+    """Options of `phrasescore train` for the network that is trained in context."""
     expected_bleu: tuple[str, ...] = ()
     """Options of `phrasescore-smt expected-bleu`."""
 
@@ -85,7 +85,7 @@ _COMMANDS: dict[str, Callable[[Sequence[str], str], object]] = {
     "context_network": partial(network_settings, learns_from="aligned"),
     "expected_bleu": check_expected_bleu,
 }
-"""What the commands make of the sections that are options of theirs."""
+"""Validators of the sections that are options of commands."""
 
 
 def read_config(path: Path, changes: Sequence[str] = ()) -> Config:

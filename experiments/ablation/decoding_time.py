@@ -37,11 +37,11 @@ class Rescoring:
     """Reranking of n-best lists by networks."""
 
     choices: Sequence[FeatureSpec]
-    """What scores the lists."""
+    """Features that score the lists."""
     weights: Weights
-    """For all features."""
+    """Weights of all features."""
     size: int
-    """Translations of a list."""
+    """Number of translations per list."""
 
 
 def time_translating(

@@ -54,13 +54,13 @@ class Networks:
         self._folder, self._config, self._system, self._steps = folder, config, system, steps
         self._baseline, self._processes = baseline, processes
         self.trained: dict[str, Json] = {}
-        """What training said of each network that was asked for."""
+        """Training description of each requested network."""
         self.annotated: dict[str, Json] = {}
-        """The report of `phrasescore annotate` on each table that was asked for."""
+        """Report of `phrasescore annotate` for each requested table."""
         self.functions: dict[str, Json] = {}
-        """What training said of each function of phrase pairs that was asked for."""
+        """Training description of each requested phrase-pair model."""
         self.commands: dict[str, str] = {}
-        """What made each network and function, in the folder."""
+        """Training command of each network and model."""
 
     def ini_of(self, row: Row) -> tuple[MosesIni, Json]:
         """Return the untuned moses.ini of a row without rescoring networks, and its dependencies."""

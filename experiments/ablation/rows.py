@@ -20,15 +20,15 @@ PARTS = {
     "RESCORING": "with CSLM: not in the decoder, but added to its n-best lists",
     "S2S": "added to the n-best lists: ln p(sentence) of an encoder-decoder trained on sentences",
 }
-"""What a part is; those that change another part need it in the row."""
+"""Descriptions of the parts. Parts that modify another part require it in the row."""
 ENSEMBLE = ("rnn", "rnn-2", "rnn-3")
-"""Names of encoder-decoders that differ in their seeds."""
+"""Names of encoder-decoders with different seeds."""
 REVERSE = "reverse"
-"""Name of the one of the other direction."""
+"""Name of the encoder-decoder of the reverse direction."""
 PAIR_FUNCTION = "xbleu"
-"""Name of the function that is trained for expected BLEU."""
+"""Name of the phrase-pair model that is trained for expected BLEU."""
 _SIDES = {"WP": "target", "WP-SOURCE": "source", "WP-BOTH": "both"}
-"""Whose unknown words these parts count."""
+"""The side of which these parts count unknown words."""
 _COUNTED = {
     "WP": "unknown target words",
     "WP-SOURCE": "unknown source words",
@@ -43,11 +43,11 @@ class Column:
 
     name: str
     networks: tuple[str, ...]
-    """What gives them, networks or a function of phrase pairs; of several the mean score."""
+    """Names of the networks or of the phrase-pair model; scores of several networks are averaged."""
     options: tuple[str, ...] = ()
-    """Of `phrasescore annotate`."""
+    """Options of `phrasescore annotate`."""
     scores: tuple[str, ...] = ("network",)
-    """What the columns of the table hold, that it gives."""
+    """Kinds of scores, one per column of the table."""
 
 
 @dataclass(frozen=True)
@@ -116,9 +116,9 @@ class Row:
 
 
 PAPER = ("+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP")
-"""The rows of Cho et al. 2014, Table 1, with the one of CSLM alone that it lacks."""
+"""The rows of Cho et al. 2014, Table 1, and a row with CSLM alone."""
 BEYOND = ("+XBLEU", "+CTX", "+CSLM+CTX", "+S2S")
-"""What is worth more than its column: one trained for expected BLEU, and networks that read the whole sentence."""
+"""Rows that gain more than the paper's: expected BLEU training, and networks that read the whole sentence."""
 WHOLE = tuple(Row.parse(name) for name in (BASELINE, *PAPER, *BEYOND))
 """The whole ablation."""
 

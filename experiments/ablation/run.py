@@ -41,7 +41,7 @@ from phrasescore.provenance import machine
 from phrasescore.text import text_lines
 
 TIMED = 100
-"""Sentences of the test text that are translated again to see what a row costs."""
+"""Number of test sentences for measuring decoding time."""
 
 
 class Ablation:

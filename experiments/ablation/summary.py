@@ -16,16 +16,16 @@ from moses_integration.ini import Weights
 from moses_integration.tuning.tunings import spread
 
 MEASURES = ("dev_bleu", "test_bleu", "chrf", "ter")
-"""What is known of the translations with the weights of each seed; the last three of the test text."""
+"""Measures of the translations of each seed; the last three are of the test set."""
 UNITS = ("pair", "word")
-"""What losses are told of."""
+"""Units of losses."""
 _MOSES_SCORES = (
     "source given target",
     "lexical, source given target",
     "target given source",
     "lexical, target given source",
 )
-"""The columns that the table has before others are appended."""
+"""The columns of the original table."""
 _PLACED = "network, in its sentence"
 
 

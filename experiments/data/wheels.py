@@ -13,7 +13,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import make_folder, sha256_of
 
 DEFAULT_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "phrasescore"
-"""Where downloads are kept."""
+"""Default folder for downloads."""
 
 
 @dataclass(frozen=True)

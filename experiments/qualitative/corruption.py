@@ -14,7 +14,7 @@ from phrasescore.vocabulary import Vocabulary
 
 _TRIES = 20
 _NEIGHBOURS = 100
-"""A random word of similar frequency is one of at most so many with the next ranks."""
+"""Number of words with adjacent ranks that count as words of similar frequency."""
 
 
 def shuffled(phrase: bytes, random: np.random.Generator) -> bytes | None:

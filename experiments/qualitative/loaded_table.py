@@ -27,7 +27,7 @@ class LoadedTable:
     probability_P: NDArray[np.float64]
     """The table's own probability of the output given the input."""
     count_P: NDArray[np.float64]
-    """How often the pair was extracted; 1 where the table does not say."""
+    """Extraction count of each pair; 1 if the table has no counts."""
 
     @property
     def input_of_pair_P(self) -> NDArray[np.int64]:

@@ -26,9 +26,9 @@ Points = NDArray[np.float64]
 _COMPONENTS = 50
 _PERPLEXITY = 30
 FEWEST = 40
-"""Points of a map at least."""
+"""Minimum number of points of a map."""
 _LABELS = 300
-"""Labels of a map at most."""
+"""Maximum number of labels of a map."""
 
 
 def scatter(sample: pd.DataFrame, path: Path) -> None:

@@ -23,17 +23,17 @@ from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
 
 LONG = 4
-"""Words of a long phrase at least: more than three, as in the paper."""
+"""Minimum length of a long phrase in words: more than three, as in the paper."""
 _BANDS = {
     "extracted once": (1, 1),
     "extracted 2 to 4 times": (2, 4),
     "extracted 5 to 19 times": (5, 19),
     "extracted 20 times or more": (20, np.inf),
 }
-"""How often a source was extracted, from and to: the table's score is as good as its counts."""
+"""Ranges of the extraction count of a source, on which the quality of the table's score depends."""
 _FEWEST = 10
 _SHARED = 0.5
-"""Phrases that share at least this part of all their words are alike in words."""
+"""Minimum Jaccard similarity of the word sets of phrases that are similar in words."""
 _LENGTHS = {"1 word": (1, 1), "2 or 3 words": (2, 3), "4 words or more": (4, np.inf)}
 
 

@@ -16,7 +16,7 @@ from experiments.training import train
 from phrasescore.device import settle_memory
 
 Material: TypeAlias = Sentences | Tables
-"""What systems learn from, and what is measured of them then."""
+"""Training data of the systems, and their measurements."""
 
 
 def compare(config: Config, material: Material, folder: Path, say: Callable[[str], None]) -> Json:

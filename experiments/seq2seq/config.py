@@ -21,9 +21,9 @@ class System:
     base: str | None
     """The system that this one extends."""
     options: dict[str, Any]
-    """Of `phrasescore train`, those of all systems and of the systems that this one extends included."""
+    """Options of `phrasescore train`, including common and inherited options."""
     published: dict[str, float]
-    """What others report of it, on their data."""
+    """Published figures, measured on other data."""
 
     @property
     def command(self) -> tuple[str, ...]:

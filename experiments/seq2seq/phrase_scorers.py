@@ -15,7 +15,7 @@ from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import load_scorer
 
 _LINES = 16_384
-"""Of the table, that are scored to see how fast."""
+"""Number of lines for measuring the scoring speed."""
 
 
 @dataclass(frozen=True)

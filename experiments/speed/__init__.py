@@ -1,1 +1,1 @@
-"""How fast: scoring, `annotate`, training, decoding; and memory. `python -m experiments.speed --help`."""
+"""Measure the speed of scoring, `annotate`, training and decoding. See `python -m experiments.speed --help`."""

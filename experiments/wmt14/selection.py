@@ -42,7 +42,7 @@ Sentences = tuple[bytes, ...]
 """A sentence, or a sentence and its translation."""
 
 OTHER = b"<other>"
-"""Stands for all words that the small text has less than twice. Text with Moses' escapes has no such word."""
+"""Replaces unknown words. Escaped text cannot contain it."""
 
 _SCORE = np.dtype([("difference", "<f4"), ("words", "<i4")])
 

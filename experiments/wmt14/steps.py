@@ -29,9 +29,9 @@ from phrasescore.table.entry import LineFault, cut_line, cut_source, parse_score
 from phrasescore.table.sources import phrases_in_texts
 
 SETTINGS = TextSettings("en", "fr", casing="keep")
-"""Tokenised and escaped, capitals kept: the paper tells of no lower-casing."""
+"""Tokenise and escape, but keep case: the paper does not mention lower-casing."""
 _DIRECT = 2
-"""Which score of a table is p(target | source)."""
+"""Index of the score p(target | source)."""
 
 
 def prepare_lines(raw: str, prepared: str, language: str) -> None:

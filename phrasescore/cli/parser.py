@@ -22,7 +22,7 @@ _ELSEWHERE = {
     "--gpu": ("--device",),
     "--threads": ("--processes",),
 }
-"""Options of other tools and their names here, where the spelling would suggest another option or none."""
+"""Options of other tools and the equivalent options, for suggestions that spelling does not give."""
 
 
 _DOCUMENTATION = "docs/commands.md"

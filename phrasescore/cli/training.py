@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Names of the losses in messages.
 _TRAINING, _HELD_OUT, _VALIDATION = "training", "held-out", "validation"
 _RISEN = 0.05
-"""The share of its fall by which a loss has risen again, if that is no accident."""
+"""Rise of the validation loss, relative to its fall, that indicates overfitting."""
 
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:

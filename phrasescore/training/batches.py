@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from phrasescore.pairs import DataConfig, PhrasePairs
 
 SHORT = 4
-"""Words of the longest phrase of which each pass takes all pairs."""
+"""Maximum length in words of short phrases, which each epoch uses completely."""
 
 _POOL_BATCHES = 64
 """Batches whose pairs are sorted by length together; see `batches_of_pass`."""

@@ -44,7 +44,7 @@ class BleuSample:
     references: list[bytes]
     """UTF-8."""
     vocabulary: Vocabulary
-    """That of the network's output."""
+    """Vocabulary of the target side."""
 
     def score(self, network: EncoderDecoder, device: Device) -> float:
         """Return BLEU (0 to 100) of greedy translations; words are separated by spaces.

@@ -10,7 +10,7 @@ from phrasescore.training.checkpoint import Progress
 from phrasescore.training.training_config import BUDGET, TrainingConfig
 
 _WARMUP, _WARMUP_SHARE = 200, 10
-"""Updates of the warm-up that nobody has set, and how many times as long the training must be at least."""
+"""Default warm-up in updates, and the minimum ratio of training updates to warm-up updates."""
 
 
 @dataclass(frozen=True)

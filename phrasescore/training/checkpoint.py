@@ -34,18 +34,18 @@ class Progress:
     update: int = 0
     epoch: int = 0
     batch: int = 0
-    """Batches done in this pass."""
+    """Completed batches of the current epoch."""
     seconds: float = 0.0
     best_loss: float | None = None
     best_update: int = 0
     evaluations_without_gain: int = 0
     loss_sum: float = 0.0
-    """Loss, the terms it is summed over, examples and seconds since the last evaluation."""
+    """Sums since the last evaluation: loss, terms, examples and seconds."""
     loss_terms: int = 0
     example_sum: int = 0
     second_sum: float = 0.0
     finished: str | None = None
-    """Why the run ended, None while it goes on; not in the file, for a resumed run may have another budget."""
+    """Why the run ended, None while it runs. Not stored, because a resumed run may have another budget."""
 
     @property
     def training_loss(self) -> float:

@@ -20,7 +20,7 @@ from phrasescore.sentences import MeasuredLoss
 from phrasescore.training.batches import batches_in_order
 
 _BATCH, _SYMBOLS = 1024, 1 << 15
-"""The most pairs at once, and their symbols were all as long as the longest."""
+"""Limits of a batch: pairs, and symbols including padding."""
 
 
 @dataclass(frozen=True)

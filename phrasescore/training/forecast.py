@@ -10,7 +10,7 @@ from phrasescore.training.loop import Trainer
 from phrasescore.training.task import Examples
 
 _PROBED = 8
-"""Batches that are learnt from without a step."""
+"""Number of batches whose gradients are timed."""
 
 
 def seconds_left(trainer: Trainer[Any]) -> float | None:

@@ -39,7 +39,7 @@ class Layer:
     """Settings from one source."""
 
     place: str
-    """Where they come from, for messages."""
+    """Origin of the values, for messages."""
     values: Values
     names: Mapping[str, str] = field(default_factory=dict)
     """The name of each value as the user wrote it, for messages; empty for a preset."""

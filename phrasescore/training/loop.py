@@ -26,11 +26,11 @@ from phrasescore.training.run_state import RunState
 from phrasescore.training.task import Examples, Loss, TaskT
 
 _LOOK_EVERY = 20
-"""Updates between looks at the loss: each waits for the device."""
+"""Updates between reads of the loss, because each read synchronises with the device."""
 _SAVE_SECONDS = 600.0
-"""Seconds after which the state is saved without an evaluation: what a kill can cost."""
+"""Maximum seconds between saves, which limits the loss of work after a kill."""
 _SEEDS_A_RANK = 1 << 24
-"""Updates until the dropout of a rank draws what that of the next one has drawn before."""
+"""Distance between the seeds of ranks: dropout masks of ranks do not repeat within this number of updates."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Status:
 
     update: int
     spent: float
-    """Share of the budget."""
+    """Fraction of the budget that is spent."""
     examples_per_second: float
     loss: float
     """Mean over the terms of the batches since the last evaluation; not a number of none."""
@@ -72,10 +72,10 @@ class Watcher:
     """Callbacks of the training loop."""
 
     on_update: Callable[[Status], None] = lambda status: None
-    """Called now and then."""
+    """Called regularly."""
     on_evaluation: Callable[[Evaluation], None] = lambda evaluation: None
     should_stop: Callable[[], bool] = lambda: False
-    """Asked after each update; if true the run saves its state and returns."""
+    """Called after each update; if true, the run saves its state and returns."""
 
 
 class Trainer(Generic[TaskT]):

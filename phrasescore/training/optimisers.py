@@ -11,7 +11,7 @@ from phrasescore.registry import Registry
 from phrasescore.training.training_config import TrainingConfig
 
 OptimiserBuilder = Callable[[list[nn.Parameter], TrainingConfig], torch.optim.Optimizer]
-"""Makes an optimiser of some weights. Its state must be numbers and tensors, for it is saved to resume from."""
+"""Creates an optimiser. Its state must consist of numbers and tensors, because checkpoints store it."""
 
 OPTIMISERS: Registry[OptimiserBuilder] = Registry("optimiser")
 register_optimiser = OPTIMISERS.register

@@ -24,9 +24,9 @@ from phrasescore.training.training_config import TrainingConfig
 from phrasescore.transfer import on_device
 
 _MOST_KEPT = {"cpu": 3 << 26, "cuda": 1 << 31}
-"""Numbers that may be kept for the gradient of a batch: of ordinary ones there are fewer."""
+"""Maximum number of stored activations of a batch; ordinary batches have fewer."""
 _KEPT_A_UNIT = 16
-"""Numbers that are kept for each hidden unit and symbol, about."""
+"""Approximate number of stored activations per hidden unit and symbol."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class PairTask:
     config: TrainingConfig
     device: Device
     pairs: PhrasePairs
-    """The pair of every line."""
+    """Pairs of all lines."""
     lines: Examples
-    """The lines to learn from."""
+    """Training lines."""
     held_out: PhrasePairs
-    """Random pairs among the others."""
+    """Held-out pairs."""
 
     @property
     def pairs_per_pass(self) -> int:

@@ -24,7 +24,7 @@ class PhrasePairTask(PairTask):
     measuring: ClassVar[float] = 0.4
 
     validation: PhrasePairs | None
-    """Pairs of other sentences, if there are any."""
+    """Validation pairs from other sentences, if any."""
 
     @cached_property
     def _short_and_long(self) -> tuple[Examples, Examples]:

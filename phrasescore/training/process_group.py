@@ -33,9 +33,9 @@ from phrasescore.training.task import BatchLoss, Examples
 T = TypeVar("T")
 
 _LONGEST_WAIT = timedelta(days=1)
-"""For the others, while one reads a table or measures. That one has died is seen by its connections, not by this."""
+"""Timeout while one rank reads a table or evaluates. A dead rank is detected by its connections, not by the timeout."""
 _FAILURES = "phrasescore/failures"
-"""Where the ranks count those of them that have failed."""
+"""Key of the counter of failed ranks."""
 _ALIGNMENT = 64
 
 

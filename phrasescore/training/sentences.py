@@ -21,11 +21,11 @@ class SentenceTask(PairTask):
     unit: ClassVar[str] = "sentence"
 
     validation: PhrasePairs | None
-    """Other sentences, if there are any."""
+    """Validation sentences, if any."""
     bleu: BleuSample | None = None
     """Validation sentences to translate."""
     measured: MeasuredLoss = "teacher-forced"
-    """The loss that is to fall."""
+    """The loss that selects the weights."""
 
     @property
     def measuring(self) -> float:

@@ -34,7 +34,7 @@ _IDLE: dict[LearnsFrom, tuple[str, ...]] = {
     "sentences": ("pairs_a_sentence", "long_pairs"),
     "aligned": (),
 }
-"""Settings of the training that change nothing."""
+"""Training settings without effect, by kind of data."""
 _FEW_WORDS = 3
 
 
@@ -46,9 +46,9 @@ class Settings:
     data: DataConfig
     training: TrainingConfig
     sentences: SentenceConfig | None = None
-    """Of parallel text; None for a phrase table."""
+    """Settings of parallel text; None for a phrase table."""
     by_size: frozenset[str] = frozenset()
-    """Settings that were `auto`: their values are still to follow from the size of the data."""
+    """Settings that were `auto` and are not resolved yet."""
     given: Mapping[str, str] = field(default_factory=dict)
     """Settings that the user gave, each with its name as the user wrote it."""
 

@@ -21,9 +21,9 @@ class Description:
     fixed: dict[str, Any]
     """Fingerprint of the run, as JSON values; it must be equal for a run to be resumed."""
     facts: dict[str, Any]
-    """Of the data: files, digests, counts."""
+    """Files, digests and counts of the data."""
     save: Callable[[Path, dict[str, Any]], None]
-    """Writes the description of the network into a folder, with such facts and the settings of the training."""
+    """Writes the description of the network into a folder, with facts and training settings."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Start:
     restart: bool = False
     """Whether to start over even if the folder holds a run."""
     show: Show = unseen
-    """Shown how much of the data is read."""
+    """Callback for the progress of reading."""
     say: Say = silently
-    """Told of lines to learn from that are not UTF-8."""
+    """Callback that reports lines that are not UTF-8."""
     ranks: Ranks = ALONE
     """The processes that train together."""
 
@@ -62,4 +62,4 @@ class Start:
 
 
 QUIET_START = Start()
-"""Goes on with the run that is in the folder, if there is one; alone, and tells nobody."""
+"""Resumes a run if there is one, in a single process, without callbacks."""

@@ -14,7 +14,7 @@ from phrasescore.device import Device
 from phrasescore.training.training_config import TrainingConfig
 
 Examples = NDArray[np.int64]
-"""Numbers of some examples, whatever the task counts: the lines of a phrase table, the n-grams of a text."""
+"""Indices of examples, such as lines of a phrase table or n-grams of a text."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from experiments.drawing import COLOURS, INK, drawing, svg
 from experiments.steps import Json
 
 _WIDTH = 5.0
-"""Inches, at most, of all charts: beside each other on a wide page, and none too wide for a phone."""
+"""Maximum width of charts in inches: several fit on a wide page, and one fits on a phone."""
 
 
 def row_chart(unit: str, measure: str, rows: Mapping[str, Json]) -> Markup:

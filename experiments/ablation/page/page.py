@@ -21,7 +21,7 @@ from phrasescore.files import write_atomically
 
 _LIKELY_CHANCE = 0.05
 _ROWS = ["test BLEU", "against {}", "p against {}", "dev BLEU", "chrF", "TER", "minutes"]
-"""In an order that has the first ones in sight on a phone."""
+"""The most important columns come first, because phones show only those."""
 
 
 @dataclass(frozen=True)

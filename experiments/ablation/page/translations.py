@@ -17,7 +17,7 @@ from experiments.data.folder import DataFolder
 from phrasescore.text import text_lines
 
 _SHOWN = 1000
-"""Sentences at most."""
+"""Maximum number of sentences."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Sentence:
 
     number: int
     given: list[tuple[str, str]]
-    """Source and references, with what they are."""
+    """Source and references with labels."""
     translations: list[tuple[str, Markup, float]]
-    """Which rows say so, what they say, and its sentence BLEU, 0 to 100."""
+    """Names of rows, their common translation, and its sentence BLEU (0 to 100)."""
     change: float
-    """Sentence BLEU of the best row less that of the first."""
+    """Sentence BLEU of the best row minus that of the first row."""
 
 
 def read_translations(folder: Path, report: Mapping[str, Any], first: str, best: str) -> list[Sentence]:
