@@ -43,7 +43,7 @@ class Evaluation:
     examples_per_second: float
     learning_rate: float
     training_loss: float
-    """Mean over the terms, pairs or words, of the training batches since the last evaluation; not a number of none."""
+    """Mean training loss per term (pair or word) since the last evaluation; NaN without terms."""
     held_out: Loss | None
     validation: Loss | None
     best: bool
@@ -62,7 +62,7 @@ class Status:
     """Fraction of the budget that is spent."""
     examples_per_second: float
     loss: float
-    """Mean over the terms of the batches since the last evaluation; not a number of none."""
+    """Mean loss per term since the last evaluation; NaN without terms."""
     lowest: float | None
     """The lowest loss of an evaluation so far."""
 
