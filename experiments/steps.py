@@ -29,8 +29,8 @@ Json = dict[str, Any]
 class Steps:
     """The steps of an experiment in a folder."""
 
-    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
-        self._folder, self._say = folder, say
+    def __init__(self, folder: Path, log: Callable[[str], None]) -> None:
+        self._folder, self._log = folder, log
         self._versions: dict[str, None] = {}
         make_folder(folder)
 
@@ -44,9 +44,9 @@ class Steps:
             folder: working folder in which the step resumes; deleted if the dependencies have changed.
         """
         if self.is_done(name, depends_on):
-            self._say(f"{name}: done before")
+            self._log(f"{name}: done before")
             return self._taken(name)
-        self._say(f"{name} ...")
+        self._log(f"{name} ...")
         key = _key(depends_on)
         if folder is not None and self._path(name).exists() and self._read(name)["key"] != key:
             shutil.rmtree(folder, ignore_errors=True)
@@ -55,7 +55,7 @@ class Steps:
         started = time.monotonic()
         result = work()
         seconds = round(time.monotonic() - started, 1)
-        self._say(f"{name}: {seconds:.0f} s")
+        self._log(f"{name}: {seconds:.0f} s")
         write_json(
             self._path(name), {"key": key, "version": code_version("experiments"), "seconds": seconds, "result": result}
         )
@@ -92,7 +92,7 @@ def _key(depends_on: Any) -> str:
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     """Log a line on standard error."""
     print(text, file=sys.stderr, flush=True)
 

@@ -18,7 +18,7 @@ from moses_integration.placed.names import without_names
 from phrasescore.configuration import option
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
-from phrasescore.text import Say, note_one_sided, silently, text_lines, utf8_lines
+from phrasescore.text import Log, no_log, note_one_sided, text_lines, utf8_lines
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
@@ -81,7 +81,7 @@ def evaluate(
     resamples: int = 1000,
     trials: int = Randomisation.trials,
     seed: int = Randomisation.seed,
-    say: Say = silently,
+    log: Log = no_log,
 ) -> tuple[list[Evaluated], dict[str, str]]:
     """Return the metrics of some systems, and the signatures of the metrics and, with a baseline, of the p-values.
 
@@ -98,16 +98,16 @@ def evaluate(
         resamples: bootstrap samples, 1 for no intervals; the environment variable SACREBLEU_SEED sets their seed.
         trials: random exchanges in the comparison.
         seed: of the exchanges.
-        say: receives warnings about encoding, tokenisation and alignment of the texts, and about meaningless BLEU.
+        log: receives warnings about encoding, tokenisation and alignment of the texts, and about meaningless BLEU.
 
     Raises:
         UserError: a file is empty or not text, the files differ in length, or sacreBLEU is not installed.
     """
     metrics = _metrics(tokenise, lowercase)
     paths = systems if baseline is None else (baseline, *systems)
-    outputs, texts = _read_parallel(paths, references, say)
+    outputs, texts = _read_parallel(paths, references, log)
     if tokenise != "none" and form_of(texts[0]).is_tokenised:
-        say(f"{display_name(references[0])}: looks tokenised; if all files are, give --tokenise none")
+        log(f"{display_name(references[0])}: looks tokenised; if all files are, give --tokenise none")
     counted = [_statistics(lines, texts, tokenise, lowercase) for lines in outputs] if baseline is not None else []
     evaluated = []
     for number, (path, lines) in enumerate(zip(paths, outputs, strict=True)):
@@ -116,9 +116,9 @@ def evaluate(
         measured = {name: Measured(one.score, float(one._ci)) for name, one in found.items()}
         evaluated.append(Evaluated(display_name(path), measured, p_value))
         if not found["BLEU"].totals[-1]:
-            say(f"{display_name(path)}: has no line of four words or more, so BLEU has no 4-grams; compare chrF")
+            log(f"{display_name(path)}: has no line of four words or more, so BLEU has no 4-grams; compare chrF")
         elif measured["BLEU"].score < NOISE_BLEU:
-            say(
+            log(
                 f"{display_name(path)}: has the BLEU of unrelated text; check that its lines correspond to those of "
                 f"{display_name(references[0])}"
             )
@@ -240,7 +240,7 @@ def _bleu(statistics_10: Statistics) -> float:
 
 
 def _read_parallel(
-    outputs: Sequence[Path], references: Sequence[Path], say: Say = silently
+    outputs: Sequence[Path], references: Sequence[Path], log: Log = no_log
 ) -> tuple[list[list[str]], list[list[str]]]:
     """Return the lines of translations, without position tags, and of references.
 
@@ -249,7 +249,7 @@ def _read_parallel(
     paths = (*outputs, *references)
     readers = [text_lines] * len(outputs) + [utf8_lines] * len(references)
     texts = [
-        [without_names(line).decode("utf-8", "replace") for line in lines(path, say)]
+        [without_names(line).decode("utf-8", "replace") for line in lines(path, log)]
         for lines, path in zip(readers, paths, strict=True)
     ]
     for text, path in zip(texts, paths, strict=True):
@@ -263,9 +263,9 @@ def _read_parallel(
     expected = form_of(texts[-1])
     for text, path in zip(texts, paths, strict=True):
         if difference := expected.difference(form_of(text)):
-            say(
+            log(
                 f"{display_name(path)}: differs in form from {display_name(paths[-1])} ({difference}), which lowers "
                 "BLEU; give texts with the same preparation"
             )
-        note_one_sided(text, texts[-1], (display_name(path), display_name(paths[-1])), say)
+        note_one_sided(text, texts[-1], (display_name(path), display_name(paths[-1])), log)
     return texts[: len(outputs)], texts[len(outputs) :]

@@ -33,7 +33,7 @@ from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translation, Translator
 from phrasescore.sentences import ParallelText
 from phrasescore.table.check import TableReport, check_table
-from phrasescore.text import Say, chunks, silently
+from phrasescore.text import Log, chunks, no_log
 from phrasescore.training.layers import Layer, by_section, check_nothing_is_held_out
 from phrasescore.training.loop import Evaluation, Status, Trainer, Watcher
 from phrasescore.training.run import prepare, prepare_in_context, prepare_sentences
@@ -89,7 +89,7 @@ def train(
     restart: bool = False,
     on_update: Callable[[Status], None] = lambda status: None,
     on_evaluation: Callable[[Evaluation], None] = lambda evaluation: None,
-    say: Say = silently,
+    log: Log = no_log,
     **options: Any,
 ) -> PhraseScorer:
     """Train an encoder-decoder, as `phrasescore train` does, and return it, ready to score.
@@ -107,7 +107,7 @@ def train(
         restart: start over even if the folder holds a run.
         on_update: called periodically with the loss and the fraction of the training that is complete.
         on_evaluation: called with each evaluation.
-        say: called with a line about unusual input.
+        log: called with a line about unusual input.
         options: settings that override the preset, by their names in TOML, such as `hidden=128`, `attention="concat"`;
             `phrasescore train --help-all` lists them.
 
@@ -121,7 +121,7 @@ def train(
     given = Layer("train()", by_section("train()", options, SECTIONS), {name: name for name in options})
     settings = Settings.of(kind, preset, [given])
     settle_memory()
-    chosen, start = choose_device(device, precision), Start(restart, say=say)
+    chosen, start = choose_device(device, precision), Start(restart, log=log)
     trainer: Trainer[Any]
     if isinstance(data, ParallelText):
         other = validation if isinstance(validation, ParallelText) else None
@@ -152,7 +152,7 @@ def annotate(
     output: str | Path | None,
     *,
     progress: Callable[[Counts, float | None], None] = lambda counts, share: None,
-    say: Say = silently,
+    log: Log = no_log,
     **options: Any,
 ) -> Counts:
     """Append columns to every line of a phrase table, as `phrasescore annotate` does.
@@ -168,7 +168,7 @@ def annotate(
         output: the output file, compressed according to its suffix, `-` for standard output; None scores without
             writing.
         progress: called after each chunk with the counts so far and the fraction of the table that has been read.
-        say: called with each warning about the model or the texts, and when an interrupted run is resumed.
+        log: called with each warning about the model or the texts, and when an interrupted run is resumed.
         options: the fields of `AnnotateConfig`, such as `columns=["score", "unknown-target"]`, `processes=4`.
 
     Raises:
@@ -185,9 +185,9 @@ def annotate(
         require_writable(output, inputs=(table, *config.only_sources_in, *files_of_models(models)))
     scorer = _loaded(model)
     if scorer.note is not None:
-        say(scorer.note)
-    arguments = config.arguments(scorer, say)
-    return annotate_table(table, scorer, output, restart=config.restart, progress=progress, say=say, **arguments)
+        log(scorer.note)
+    arguments = config.arguments(scorer, log)
+    return annotate_table(table, scorer, output, restart=config.restart, progress=progress, log=log, **arguments)
 
 
 def score(

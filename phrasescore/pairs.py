@@ -26,7 +26,7 @@ from phrasescore.files import display_name, full_disk_told
 from phrasescore.phrases import Ids, Phrases, offsets_of
 from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.table.reader import TableReader
-from phrasescore.text import Say, Show, counted, silently, unseen
+from phrasescore.text import Log, ProgressCallback, counted, no_log, no_progress
 from phrasescore.vocabulary import Vocabulary, count_words
 from phrasescore.words import split_words
 
@@ -212,8 +212,8 @@ def read_table(
     folder: Path,
     config: DataConfig,
     vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
-    show: Show = unseen,
-    say: Say = silently,
+    progress: ProgressCallback = no_progress,
+    log: Log = no_log,
 ) -> PairData:
     """Read a phrase table as ids.
 
@@ -225,11 +225,11 @@ def read_table(
         folder: an existing folder for the anonymous files of ids.
         config: vocabulary sizes, direction, weighting.
         vocabularies: source and target vocabulary of an existing network; None to choose them from the data.
-        show: progress callback.
-        say: called for lines of the texts for vocabularies that are not UTF-8.
+        progress: progress callback.
+        log: called for lines of the texts for vocabularies that are not UTF-8.
     """
     with open_sides(folder) as sides:
-        return _read_sides(table, sides, config, vocabularies, show, say)
+        return _read_sides(table, sides, config, vocabularies, progress, log)
 
 
 def _read_sides(
@@ -237,8 +237,8 @@ def _read_sides(
     sides: tuple[Side, Side],
     config: DataConfig,
     vocabularies: tuple[Vocabulary, Vocabulary] | None,
-    show: Show,
-    say: Say,
+    progress: ProgressCallback,
+    log: Log,
 ) -> PairData:
     hashes: list[NDArray[np.uint64]] = []
     joint_counts: list[NDArray[np.float32]] = []
@@ -259,7 +259,7 @@ def _read_sides(
             joint_counts.append(joint)
             digest.update(joint.tobytes())
         lines += chunk.lines_read
-        show(chunk.share_read, counted(lines, "line"))
+        progress(chunk.share_read, counted(lines, "line"))
     if config.weight_by_count and not has_counts:
         raise UserError(f"{display_name(table)}: has lines without joint counts; leave `weight_by_count` out")
     if not lines:
@@ -267,7 +267,7 @@ def _read_sides(
     if config.factors != SURFACE and max(reader.shape.factors) < 2:
         raise UserError(f"{display_name(table)}: has no factors; leave --factor out, or give a factored table")
     if vocabularies is None:
-        vocabularies = choose_vocabularies(sides, config, say=say)
+        vocabularies = choose_vocabularies(sides, config, log=log)
     source, target, words = finish_sides(sides, vocabularies, digest)
     pair_hashes = np.concatenate(hashes)
     hashes.clear()
@@ -295,13 +295,13 @@ def orient(sides: tuple[T, T], direction: Direction) -> tuple[T, T]:
 
 
 def choose_vocabularies(
-    sides: tuple[Side, Side], config: DataConfig, min_count: int = 0, say: Say = silently
+    sides: tuple[Side, Side], config: DataConfig, min_count: int = 0, log: Log = no_log
 ) -> tuple[Vocabulary, Vocabulary]:
     """Return the vocabularies of the network's input and output: the most frequent words of the data or texts."""
     corpora = orient((config.source_corpus, config.target_corpus), config.direction)
     sizes = orient(config.vocabularies, config.direction)
     source, target = (
-        Vocabulary.most_frequent(count_words(corpus, say) if corpus else side.word_counts(), size, min_count)
+        Vocabulary.most_frequent(count_words(corpus, log) if corpus else side.word_counts(), size, min_count)
         for side, corpus, size in zip(sides, corpora, sizes, strict=True)
     )
     return source, target

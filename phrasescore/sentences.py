@@ -31,15 +31,15 @@ from phrasescore.pairs import (
 from phrasescore.phrases import Phrases
 from phrasescore.text import (
     LineReader,
-    Say,
-    Show,
+    Log,
+    ProgressCallback,
     chunks,
     counted,
     lines_abreast,
     lines_of,
+    no_log,
+    no_progress,
     noting_one_sided,
-    silently,
-    unseen,
     utf8_lines_of,
 )
 from phrasescore.vocabulary import Vocabulary
@@ -112,8 +112,8 @@ def read_sentences(
     data: DataConfig,
     config: SentenceConfig,
     vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
-    show: Show = unseen,
-    say: Say = silently,
+    progress: ProgressCallback = no_progress,
+    log: Log = no_log,
 ) -> PairData:
     """Read parallel text as ids, without pairs that have an empty side.
 
@@ -125,16 +125,16 @@ def read_sentences(
         data: vocabulary sizes, direction.
         config: minimum count, maximum length.
         vocabularies: the vocabularies of the network, for validation text; None for training text.
-        show: progress callback.
-        say: called for unusual lines.
+        progress: progress callback.
+        log: called for unusual lines.
     """
     longest = config.max_words if vocabularies is None else None
     digest = hashlib.sha256()
     lines, kept = 0, 0
     with open_sides(folder) as (source_side, target_side), closing(PhraseFile(folder)) as point_file:
         sides = orient((source_side, target_side), data.direction)
-        reader = partial(lines_of if vocabularies is None else utf8_lines_of, say=say)
-        for chunk, share_read in _chunks(text, reader, say):
+        reader = partial(lines_of if vocabularies is None else utf8_lines_of, log=log)
+        for chunk, share_read in _chunks(text, reader, log):
             lines += len(chunk)
             usable = [line for line in chunk if _is_usable(line, longest)]
             kept += len(usable)
@@ -149,10 +149,10 @@ def read_sentences(
                 digest.update(points.lengths.tobytes())
                 digest.update(points.ids.tobytes())
                 point_file.append(points)
-            show(share_read, counted(lines, "line"))
+            progress(share_read, counted(lines, "line"))
         if not kept:
             raise UserError(f"{text}: contain no usable sentence pairs; give longer texts or a larger `max_words`")
-        vocabularies = vocabularies or choose_vocabularies(sides, data, config.min_count, say)
+        vocabularies = vocabularies or choose_vocabularies(sides, data, config.min_count, log)
         source, target, words = finish_sides(sides, vocabularies, digest)
         alignment = None if text.alignment is None else point_file.phrases()
     pairs = PhrasePairs(source, target, np.broadcast_to(np.float32(1), kept), alignment)
@@ -190,8 +190,8 @@ def _points_of(line: _Line, path: Path) -> list[int]:
     return [word for point in points for word in point]
 
 
-def _chunks(text: ParallelText, reader: LineReader, say: Say = silently) -> Iterator[tuple[list[_Line], float | None]]:
-    """Yield chunks of lines with the share of the source read so far; `say` reports lines with one empty side."""
+def _chunks(text: ParallelText, reader: LineReader, log: Log = no_log) -> Iterator[tuple[list[_Line], float | None]]:
+    """Yield chunks of lines with the share of the source read so far; `log` reports lines with one empty side."""
     share_read: float | None = None
 
     def read(path: str | Path) -> Iterator[bytes]:
@@ -206,7 +206,7 @@ def _chunks(text: ParallelText, reader: LineReader, say: Say = silently) -> Iter
     paths = [text.source, text.target, *([] if text.alignment is None else [text.alignment])]
     numbers = count(1)
     names = display_name(text.source), display_name(text.target)
-    rows = noting_one_sided(lines_abreast(*paths, read=read), names, say)
+    rows = noting_one_sided(lines_abreast(*paths, read=read), names, log)
     for lines in chunks(rows, _LINES_AT_ONCE, lambda lines: sum(map(len, lines))):
         source, target, *others = zip(*lines, strict=True)
         points = others[0] if others else repeat(b"")

@@ -18,10 +18,10 @@ from typing import AnyStr, BinaryIO, TypeVar
 from phrasescore.errors import UserError
 from phrasescore.files import bounded_lines, display_name, open_input
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 """Called with a message for the user."""
 
-Show = Callable[[float | None, str], None]
+ProgressCallback = Callable[[float | None, str], None]
 """Progress callback: the fraction that is complete, None if unknown, and a short text."""
 
 _CHUNK_BYTES = 1 << 24
@@ -49,11 +49,11 @@ def counted(number: int, name: str) -> str:
     return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
-def silently(sentence: str) -> None:
+def no_log(sentence: str) -> None:
     """Discard a message."""
 
 
-def unseen(share: float | None, text: str) -> None:
+def no_progress(share: float | None, text: str) -> None:
     """Discard a progress report."""
 
 
@@ -66,8 +66,8 @@ def is_text(words: bytes) -> bool:
     return True
 
 
-def text_lines(path: str | Path, say: Say = silently) -> Iterator[bytes]:
-    """Yield the lines of a text, without their ends; after the last line, call `say` with warnings about unusual lines.
+def text_lines(path: str | Path, log: Log = no_log) -> Iterator[bytes]:
+    """Yield the lines of a text, without their ends; after the last line, call `log` with warnings about unusual lines.
 
     Unusual lines are not UTF-8, or have sentence marks or `|||`, which are read as words.
 
@@ -75,31 +75,31 @@ def text_lines(path: str | Path, say: Say = silently) -> Iterator[bytes]:
         UserError: the file cannot be read or is not a text: it is UTF-16 or UTF-32, or has a NUL or an overlong line.
     """
     with open_input(path) as source:
-        yield from lines_of(source.stream, display_name(path), say)
+        yield from lines_of(source.stream, display_name(path), log)
 
 
-def lines_of(stream: BinaryIO, name: str, say: Say = silently) -> Iterator[bytes]:
+def lines_of(stream: BinaryIO, name: str, log: Log = no_log) -> Iterator[bytes]:
     """Yield the lines of an open text; `name` is its name in messages; see `text_lines`."""
     unusual = _UnusualLines()
     for number, line in _numbered_lines(stream, name):
         unusual.add(number, line)
         yield line
-    unusual.report(name, say)
+    unusual.report(name, log)
 
 
-def utf8_lines(path: str | Path, say: Say = silently) -> Iterator[bytes]:
+def utf8_lines(path: str | Path, log: Log = no_log) -> Iterator[bytes]:
     """Yield the lines of a text for evaluation, where a line that is not UTF-8 would distort the result.
 
     Raises:
         UserError: see `text_lines`; or a line is not UTF-8.
     """
     with open_input(path) as source:
-        yield from utf8_lines_of(source.stream, display_name(path), say)
+        yield from utf8_lines_of(source.stream, display_name(path), log)
 
 
-def utf8_lines_of(stream: BinaryIO, name: str, say: Say = silently) -> Iterator[bytes]:
+def utf8_lines_of(stream: BinaryIO, name: str, log: Log = no_log) -> Iterator[bytes]:
     """Yield the lines of an open text; `name` is its name in messages; see `utf8_lines`."""
-    for number, line in enumerate(lines_of(stream, name, say), 1):
+    for number, line in enumerate(lines_of(stream, name, log), 1):
         if not is_text(line):
             raise UserError(
                 f"{name}: line {number}: is not UTF-8, so what is measured by this text would be wrong; convert it, as "
@@ -129,10 +129,10 @@ class _UnusualLines:
         self.marked += words.startswith(b"<s> ") or words.endswith(b" </s>")
         self.with_fields += b" ||| " in line
 
-    def report(self, name: str, say: Say) -> None:
+    def report(self, name: str, log: Log) -> None:
         """Report the counts, unless few lines have marks or separators, which may be sentences about these."""
         if self.undecodable:
-            say(
+            log(
                 f"{name}: lines that are not UTF-8: {self.undecodable:,}, the first one {self.first_undecodable}; "
                 "words in another encoding fit nothing else, so convert the text, by `iconv` for one"
             )
@@ -141,7 +141,7 @@ class _UnusualLines:
             (self.with_fields, "`|||`, which is taken for a word", "give the text of one language in each file"),
         ):
             if count > _FEW_LINES and count >= _SMALL_SHARE * self.lines:
-                say(f"{name}: {count:,} of {counted(self.lines, 'line')} have {fault}; {remedy}")
+                log(f"{name}: {count:,} of {counted(self.lines, 'line')} have {fault}; {remedy}")
 
 
 def lines_abreast(
@@ -166,7 +166,7 @@ def lines_abreast(
         yield lines
 
 
-def noting_one_sided(rows: Iterable[_Row], names: tuple[str, str], say: Say) -> Iterator[_Row]:
+def noting_one_sided(rows: Iterable[_Row], names: tuple[str, str], log: Log) -> Iterator[_Row]:
     """Yield the lines of parallel texts; report how many are empty in only one of the first two texts.
 
     Such lines are the best sign of a misalignment of the texts. `names` are those of the two texts.
@@ -179,15 +179,15 @@ def noting_one_sided(rows: Iterable[_Row], names: tuple[str, str], say: Say) -> 
         yield row
     if count:
         verb = "is" if count == 1 else "are"
-        say(
+        log(
             f"{names[0]} and {names[1]}: {counted(count, 'line')} {verb} empty on one side only, the first is line "
             f"{first}; check that the lines of both files belong together"
         )
 
 
-def note_one_sided(one: Iterable[AnyStr], other: Iterable[AnyStr], names: tuple[object, object], say: Say) -> None:
-    """Call `say` with the number of lines that are empty in only one of two parallel texts; see `noting_one_sided`."""
-    deque(noting_one_sided(zip(one, other, strict=True), (str(names[0]), str(names[1])), say), maxlen=0)
+def note_one_sided(one: Iterable[AnyStr], other: Iterable[AnyStr], names: tuple[object, object], log: Log) -> None:
+    """Call `log` with the number of lines that are empty in only one of two parallel texts; see `noting_one_sided`."""
+    deque(noting_one_sided(zip(one, other, strict=True), (str(names[0]), str(names[1])), log), maxlen=0)
 
 
 def chunks(items: Iterable[_Item], most: int, size: Callable[[_Item], int] = len) -> Iterator[list[_Item]]:

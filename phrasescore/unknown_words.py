@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from phrasescore.text import Say
+from phrasescore.text import Log
 
 _MANY = 0.2
 """A fraction of the words; the model can hardly translate a text with more unknown words."""
@@ -28,16 +28,16 @@ class UnknownWords:
         share = f" ({self.unknown / self.words:.0%})" if self.words else ""
         return f"{self.unknown:,} of {self.words:,} {self.side} words{share}"
 
-    def warn_if_many(self, text: str, model: str, say: Say) -> None:
-        """Call `say` if a translated text has so many unknown words that its translation is unreliable.
+    def warn_if_many(self, text: str, model: str, log: Log) -> None:
+        """Call `log` if a translated text has so many unknown words that its translation is unreliable.
 
         Args:
             text: the name of the text.
             model: the name of the model.
-            say: called with the warning.
+            log: called with the warning.
         """
         if self.unknown and self.unknown >= _MANY * self.words:
-            say(
+            log(
                 f"{text}: {self} are unknown to the {model} and cannot be translated; check that the text is in the "
                 f"source language, and tokenised and cased as the {model} was trained"
             )

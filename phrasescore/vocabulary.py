@@ -13,7 +13,7 @@ import numpy as np
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, read_regular, write_atomically
 from phrasescore.phrases import Phrases, offsets_of
-from phrasescore.text import Say, is_text, silently, text_lines
+from phrasescore.text import Log, is_text, no_log, text_lines
 from phrasescore.words import split_words
 
 UNKNOWN = 0
@@ -100,9 +100,9 @@ class Vocabulary:
         return cls(words[len(_SYMBOLS) :])
 
 
-def count_words(path: Path, say: Say = silently) -> Counter[bytes]:
-    """Count the words of a tokenised text; `say` is called for lines that are not UTF-8."""
-    counts = Counter(word for line in text_lines(path, say) for word in split_words(line))
+def count_words(path: Path, log: Log = no_log) -> Counter[bytes]:
+    """Count the words of a tokenised text; `log` is called for lines that are not UTF-8."""
+    counts = Counter(word for line in text_lines(path, log) for word in split_words(line))
     if not counts:
         raise UserError(f"{display_name(path)}: has no words; give a tokenised text")
     return counts

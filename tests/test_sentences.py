@@ -95,7 +95,7 @@ def test_a_side_that_ends_between_two_chunks(tmp_path: Path, longer: str) -> Non
     text = ParallelText(tmp_path / "source", tmp_path / "target")
     shown: list[tuple[float | None, str]] = []
     with pytest.raises(UserError, match=rf"/{longer}: has 20,001 lines but .* has 20,000; give files"):
-        read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), show=lambda *one: shown.append(one))
+        read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), progress=lambda *one: shown.append(one))
     # The first read consumes all of a file this small.
     assert shown == [(1, "10,000 lines"), (1, "20,000 lines")]
 
@@ -104,7 +104,7 @@ def test_another_encoding_is_a_warning_and_an_error_for_validation(tmp_path: Pat
     (tmp_path / "source").write_bytes(b"caf\xe9 a\n\xe9t\xe9\n")
     (tmp_path / "target").write_bytes(b"\xef\xbb\xbfx\ny\n")
     text, said = ParallelText(tmp_path / "source", tmp_path / "target"), list[str]()
-    data = read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), say=said.append)
+    data = read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), log=said.append)
     assert sides(data) == (["<unk> a", "<unk>"], ["x", "y"])
     assert [sentence.split(";")[0] for sentence in said] == [
         f"{tmp_path}/source: lines that are not UTF-8: 2, the first one 1"

@@ -12,7 +12,7 @@ from experiments.ablation.run import Ablation
 from experiments.ablation.summary import shown, summary
 from experiments.data.multi30k import add_origin_option
 from experiments.data.wheels import DEFAULT_CACHE
-from experiments.steps import say
+from experiments.steps import log
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
 from phrasescore.cli.parser import CommandParser
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     config = read_config(path if path.exists() else Path(args.config), args.set)
     folder = args.output or Path("results/ablation") / Path(args.config).stem
     options = {"origin": args.origin, "cache": args.cache}
-    report = Ablation(config, folder, options, say, args.processes).run()
+    report = Ablation(config, folder, options, log, args.processes).run()
     write_page(report, folder)
     print(shown(summary(report)))
     print(f"Everything is in {folder}: report.html, report.json, summary.json, system/, the networks, rows/.")

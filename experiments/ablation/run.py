@@ -48,7 +48,7 @@ class Ablation:
     """An ablation in a folder. Completed steps are not repeated."""
 
     def __init__(
-        self, config: Config, folder: Path, data_options: Json, say: Callable[[str], None], processes: int | None = None
+        self, config: Config, folder: Path, data_options: Json, log: Callable[[str], None], processes: int | None = None
     ) -> None:
         """Choose the toolkit.
 
@@ -56,13 +56,13 @@ class Ablation:
             config: configuration of the ablation.
             folder: folder of all outputs.
             data_options: options of `experiments.data.prepare`.
-            say: callback that logs each step.
+            log: callback that logs each step.
             processes: number of worker processes.
 
         Raises:
             UserError: the toolkit is not installed, or does not support a row or a decoder setting.
         """
-        self._config, self._folder, self._data_options, self._say = config, folder, data_options, say
+        self._config, self._folder, self._data_options, self._log = config, folder, data_options, log
         self._toolkit, self._processes = choose_toolkit(config.toolkit, processes), processes
         inside = [row.name for row in config.rows if "CSLM" in row.decoded.parts]
         if inside and self._toolkit.name != "embedded":
@@ -75,7 +75,7 @@ class Ablation:
         if self._toolkit.name == "embedded":
             # Report errors now, not when the first row is decoded.
             read_settings(ini)
-        self._steps = Steps(folder / "steps", say)
+        self._steps = Steps(folder / "steps", log)
 
     def run(self) -> Json:
         """Run the remaining steps, write report.json and summary.json, and return the report."""
@@ -193,7 +193,7 @@ class Ablation:
         # Tune in one call, because the seeds share the first decoding; each seed is tuned lazily in its step. The
         # decoders end with the call, before other decoders translate the test set.
         work = self._folder / "rows" / row.name
-        tunings = self._toolkit_of(row).tune(ini, TuningRequest(source, references, left, section, work, self._say))
+        tunings = self._toolkit_of(row).tune(ini, TuningRequest(source, references, left, section, work, self._log))
         return [self._steps.run(*step, lambda: asdict(next(tunings))) for step in steps.values()]
 
     def _tuning_text(self) -> tuple[Path, list[Path]]:
@@ -217,7 +217,7 @@ class Ablation:
     def _toolkit_of(self, row: Row) -> Toolkit:
         if "CTX" not in row.parts:
             return self._toolkit
-        return PlacingToolkit(self._toolkit, self._networks.context_column(self._processes), self._say)
+        return PlacingToolkit(self._toolkit, self._networks.context_column(self._processes), self._log)
 
     def _translate(self, row: Row, ini: MosesIni, found: Json, translate: Translate) -> Json:
         """Translate and score the test set with the weights of one tuning run."""

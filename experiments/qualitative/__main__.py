@@ -13,7 +13,7 @@ from experiments.qualitative import pictures, report
 from experiments.qualitative.loaded_table import load_table
 from experiments.qualitative.probes import LONG, Probes, Settings
 from experiments.qualitative.word_vectors import output_word_vectors
-from experiments.steps import Json, say
+from experiments.steps import Json, log
 from phrasescore.analysis.vectors import phrase_vectors
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import add_section_options, given_options
@@ -39,7 +39,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def analyse(
-    model_folder: Path, table_path: Path, output: Path, settings: Settings, device: str, say: Callable[[str], None]
+    model_folder: Path, table_path: Path, output: Path, settings: Settings, device: str, log: Callable[[str], None]
 ) -> Json:
     """Write the report into a folder and return it.
 
@@ -52,24 +52,24 @@ def analyse(
     # All measures and plots assume a model of target given source.
     if (direction := scorer.model.direction) != "target-given-source":
         raise UserError(f"{model_folder}: was trained for {direction}; give a network trained for target-given-source")
-    say("reading the table")
+    log("reading the table")
     table = load_table(TableReader(table_path))
     make_folder(output)
     probes = Probes(scorer, table, settings)
-    say("table score against network score")
+    log("table score against network score")
     sample, correlations = probes.agreement()
     files = ["scatter.svg"]
     pictures.scatter(sample, output / files[0])
-    say("retrieval of paraphrases")
+    log("retrieval of paraphrases")
     found: Json = {"retrieval": probes.retrieval()}
-    say("order, wrong words, noise")
+    log("order, wrong words, noise")
     found |= {"order": probes.order(), "wrong_word": probes.wrong_word(), "noise": probes.noise()}
-    say("map of words")
+    log("map of words")
     words, vectors = output_word_vectors(scorer, settings.words)
     if len(words) >= pictures.FEWEST:
         files.append("words.svg")
         pictures.draw_map(words, vectors, "target words", settings.seed, output / files[-1])
-    say("map of phrases")
+    log("map of phrases")
     phrases = probes.long_phrases()
     if len(phrases) >= pictures.FEWEST:
         files.append("phrases.svg")
@@ -96,7 +96,7 @@ def analyse(
 
 def run(args: argparse.Namespace) -> int:
     """Run the analysis and print the report."""
-    analyse(args.model, args.table, args.output, Settings(**given_options(args, Settings)), args.device, say)
+    analyse(args.model, args.table, args.output, Settings(**given_options(args, Settings)), args.device, log)
     print((args.output / "report.md").read_text("utf-8"), end="")
     return 0
 

@@ -13,7 +13,7 @@ from experiments.seq2seq.config import Config, read_config
 from experiments.seq2seq.phrase_scorers import Tables
 from experiments.seq2seq.report import markdown
 from experiments.seq2seq.translators import Sentences
-from experiments.steps import say
+from experiments.steps import log
 from phrasescore.cli.console import run_command
 from phrasescore.cli.parser import CommandParser
 from phrasescore.errors import UsageError
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--tables: is needed for scorers of phrases; give a phrase table and one of other sentences")
     for path, config in zip(paths, configs, strict=True):
         folder = args.output / (f"{path.stem}-gpu" if args.gpu else path.stem)
-        print(markdown(compare(config, _material(args, config, folder), folder, say)))
+        print(markdown(compare(config, _material(args, config, folder), folder, log)))
     return 0
 
 

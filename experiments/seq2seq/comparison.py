@@ -19,14 +19,14 @@ Material: TypeAlias = Sentences | Tables
 """Training data of the systems, and their measurements."""
 
 
-def compare(config: Config, material: Material, folder: Path, say: Callable[[str], None]) -> Json:
+def compare(config: Config, material: Material, folder: Path, log: Callable[[str], None]) -> Json:
     """Run the remaining steps and return the report, which is written after each system; see `write_report`.
 
     Args:
         config: configuration of the comparison.
         material: training and test data.
         folder: folder of all outputs.
-        say: callback that logs each step.
+        log: callback that logs each step.
 
     Raises:
         UserError: a command fails.
@@ -40,7 +40,7 @@ def compare(config: Config, material: Material, folder: Path, say: Callable[[str
     }
     for system in config.systems:
         # One `Steps` per system collects the software versions of this system.
-        steps = Steps(folder / "steps", say)
+        steps = Steps(folder / "steps", log)
         model = folder / "systems" / system.name
         command = ["train", "--device", material.device, *material.options, *system.command]
         trained = train(steps, model, command, [material.description, system.command])

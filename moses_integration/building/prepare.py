@@ -25,7 +25,7 @@ from moses_integration.building.text_form import (
 from moses_integration.building.truecaser import Truecaser, capitalise
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, write_lines
-from phrasescore.text import Say, chunks, silently, text_lines
+from phrasescore.text import Log, chunks, no_log, text_lines
 from phrasescore.tokenisation import detokenise, tokenise, with_single_blanks
 from phrasescore.workers import map_ordered, start_workers
 
@@ -105,18 +105,18 @@ def prepare_file(
     output: Path,
     preparation: Preparation,
     truecaser: Truecaser | None = None,
-    say: Say = silently,
+    log: Log = no_log,
     advice: Advice = SYSTEM_TEXT_ADVICE,
     processes: int | None = None,
 ) -> None:
     """Prepare a text file, line by line.
 
-    Warn (`say`) about lines that are not UTF-8 and about text whose form is not as declared, with `advice`.
+    Warn (`log`) about lines that are not UTF-8 and about text whose form is not as declared, with `advice`.
 
     Raises:
         UserError: the text has escapes and would be escaped again, or is not text.
     """
-    write_lines(output, preparation.apply(_checked_lines(raw, preparation, say, advice), truecaser, processes))
+    write_lines(output, preparation.apply(_checked_lines(raw, preparation, log, advice), truecaser, processes))
 
 
 def prepare_training_file(
@@ -124,7 +124,7 @@ def prepare_training_file(
     output: Path,
     preparation: Preparation,
     model: Path,
-    say: Say = silently,
+    log: Log = no_log,
     processes: int | None = None,
 ) -> Truecaser | None:
     """Prepare a training text. For casing `true`, learn the truecaser from it, save it to `model` and return it.
@@ -132,7 +132,7 @@ def prepare_training_file(
     Raises:
         UserError: see `prepare_file`.
     """
-    lines = _checked_lines(raw, preparation, say, TRAINING_TEXT_ADVICE)
+    lines = _checked_lines(raw, preparation, log, TRAINING_TEXT_ADVICE)
     if preparation.casing != "true":
         write_lines(output, preparation.apply(lines, processes=processes))
         return None
@@ -153,12 +153,12 @@ def unescape(text: str) -> str:
     return _ESCAPE.sub(lambda match: _FROM_ESCAPES[match[0]], text)
 
 
-def _checked_lines(raw: str | Path, preparation: Preparation, say: Say, advice: Advice) -> Iterator[bytes]:
+def _checked_lines(raw: str | Path, preparation: Preparation, log: Log, advice: Advice) -> Iterator[bytes]:
     declared = DeclaredForm(not preparation.tokenise, not preparation.escape, preparation.casing == "true", advice)
-    lines, name = text_lines(raw, say), display_name(raw)
+    lines, name = text_lines(raw, log), display_name(raw)
     if preparation.escape and not preparation.tokenise:
         lines = _without_escapes(lines, name, advice.if_escaped)
-    return warn_about_form(lines, name, declared, say)
+    return warn_about_form(lines, name, declared, log)
 
 
 def _without_escapes(lines: Iterable[bytes], name: str, remedy: str) -> Iterator[bytes]:

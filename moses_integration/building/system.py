@@ -29,7 +29,7 @@ from moses_integration.ini import MosesIni
 from phrasescore.errors import naming
 from phrasescore.files import read_lines, write_json, write_lines
 from phrasescore.provenance import described
-from phrasescore.text import Say, Show, silently, unseen
+from phrasescore.text import Log, ProgressCallback, no_log, no_progress
 from phrasescore.versions import versions
 
 
@@ -44,7 +44,7 @@ class BuildSettings:
     """All cores if None. The system does not depend on it."""
 
 
-TableBuilder = Callable[[Corpus, Path, int, Show], object]
+TableBuilder = Callable[[Corpus, Path, int, ProgressCallback], object]
 """Writes the phrase table and the reordering table of a corpus to a folder, given the length of the longest phrase.
 
 Returns its report or None."""
@@ -61,9 +61,9 @@ def build_system(
     build_tables: TableBuilder,
     alignment: Path | None = None,
     validation: tuple[Path, Path] | None = None,
-    say: Say = silently,
+    log: Log = no_log,
     toolkit: str | None = None,
-    show: Show = unseen,
+    progress: ProgressCallback = no_progress,
 ) -> MosesIni:
     """Build a system from parallel text and return its moses.ini, which is written last.
 
@@ -77,9 +77,9 @@ def build_system(
         build_tables: how the toolkit builds tables from aligned text.
         alignment: an existing word alignment of these texts, in Pharaoh format; then no line is dropped.
         validation: source and target of held-out sentences, whose phrase pairs become the validation pairs of training.
-        say: receives a message for each step.
+        log: receives a message for each step.
         toolkit: the name of the toolkit, for the report.
-        show: receives the progress.
+        progress: receives the progress.
 
     Raises:
         UserError: the text is unusable, a step fails, the folder has files that no build wrote, or another build is
@@ -87,7 +87,7 @@ def build_system(
     """
     with new_system(folder, source, target, alignment, *(validation or ())) as new:
         report = _provenance(source, target, settings, alignment, validation, toolkit)
-        _build(source, target, new, settings, build_tables, alignment, validation, say, report, show)
+        _build(source, target, new, settings, build_tables, alignment, validation, log, report, progress)
         replace_system(folder, new)
     return write_initial_ini(folder, _language_model_of(settings.text), settings.config.order)
 
@@ -100,9 +100,9 @@ def _build(
     build_tables: TableBuilder,
     alignment: Path | None,
     validation: tuple[Path, Path] | None,
-    say: Say,
+    log: Log,
     report: dict[str, Any],
-    show: Show,
+    progress: ProgressCallback,
 ) -> None:
     """Write all of a system except its moses.ini into a new folder, and add to `report`."""
     (new / CORPUS).mkdir()
@@ -110,7 +110,7 @@ def _build(
     text, rules, processes = settings.text, settings.cleaning, settings.processes
 
     def show_step(share: float | None, text: str) -> None:
-        show(share, f"step {len(report['seconds']) + 1} of {_STEPS}, {text}")
+        progress(share, f"step {len(report['seconds']) + 1} of {_STEPS}, {text}")
 
     @contextmanager
     def step(name: str) -> Iterator[None]:
@@ -118,7 +118,7 @@ def _build(
         show_step(None, name)
         yield
         report["seconds"][name] = round(time.monotonic() - started, 1)
-        say(f"{name}: {report['seconds'][name]:.0f} s")
+        log(f"{name}: {report['seconds'][name]:.0f} s")
 
     languages = text.source_language, text.target_language
     corpus = Corpus.in_folder(new / CORPUS, "train", languages)
@@ -126,10 +126,10 @@ def _build(
     with step("text"):
         # An existing alignment fits all lines only.
         used = rules if alignment is None else None
-        report["text"] = prepare_corpus(source, target, corpus, new, text, used, say, processes)
+        report["text"] = prepare_corpus(source, target, corpus, new, text, used, log, processes)
         if validation is not None and others is not None:
             report["validation_text"] = prepare_validation(
-                validation, others, SystemText(new, text), rules, say, processes
+                validation, others, SystemText(new, text), rules, log, processes
             )
     with step("alignment"), naming({corpus.source: source, corpus.target: target}):
         method, seed = settings.config.aligner, settings.config.seed
@@ -156,7 +156,7 @@ def _build(
     with step("language model"):
         estimated = build_language_model(corpus.target, language_model, settings.config.order)
         report["language_model"] = asdict(estimated)
-        say(f"language model: estimator {estimated.estimator}")
+        log(f"language model: estimator {estimated.estimator}")
     write_json(new / PREPARATION, asdict(text))
     write_json(new / REPORT, report)
 

@@ -17,7 +17,7 @@ from moses_integration.ini import MosesIni
 from phrasescore.configuration import check_values
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.text import Say, silently
+from phrasescore.text import Log, no_log
 
 PREPARATION = "preparation.json"
 
@@ -68,7 +68,7 @@ class SystemText:
         side: str,
         raw: str | Path,
         prepared: Path,
-        say: Say = silently,
+        log: Log = no_log,
         advice: Advice = SYSTEM_TEXT_ADVICE,
         processes: int | None = None,
     ) -> None:
@@ -77,7 +77,7 @@ class SystemText:
         truecaser = None
         if preparation.casing == "true":
             truecaser = Truecaser.load(self.folder / f"truecase.{preparation.language}")
-        prepare_file(raw, prepared, preparation, truecaser, say, advice, processes)
+        prepare_file(raw, prepared, preparation, truecaser, log, advice, processes)
 
     def detokenise(self, lines: Iterator[bytes]) -> Iterator[bytes]:
         """Return translations as plain text."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from phrasescore.text import Say
+from phrasescore.text import Log
 
 _LINES = 1000
 """Only the first lines of a text are examined."""
@@ -134,7 +134,7 @@ class DeclaredForm:
             yield f"has no capital in {form.cased} lines, but translations will begin with one; {advice.if_lower_cased}"
 
 
-def warn_about_form(lines: Iterable[bytes], name: str, declared: DeclaredForm, say: Say) -> Iterator[bytes]:
+def warn_about_form(lines: Iterable[bytes], name: str, declared: DeclaredForm, log: Log) -> Iterator[bytes]:
     """Yield the lines of a text; warn after the last one if the first ones differ from the declared form."""
     form = TextForm()
     for line in lines:
@@ -142,7 +142,7 @@ def warn_about_form(lines: Iterable[bytes], name: str, declared: DeclaredForm, s
             form.add(line.decode("utf-8", "replace"))
         yield line
     for warning in declared.warnings(form):
-        say(f"{name}: {warning}")
+        log(f"{name}: {warning}")
 
 
 def form_of(lines: Iterable[str]) -> TextForm:

@@ -15,7 +15,7 @@ from moses_integration.building.system_text import SystemText, TextSettings
 from moses_integration.building.text_form import TRAINING_TEXT_ADVICE
 from phrasescore.errors import UserError, naming
 from phrasescore.files import display_name
-from phrasescore.text import Say, lines_abreast, noting_one_sided
+from phrasescore.text import Log, lines_abreast, noting_one_sided
 from phrasescore.words import split_words
 
 
@@ -26,7 +26,7 @@ def prepare_corpus(
     folder: Path,
     text: TextSettings,
     rules: CleaningRules | None,
-    say: Say,
+    log: Log,
     processes: int | None = None,
 ) -> dict[str, Any]:
     """Prepare both sides of the training text, then drop the pairs that are unfit for training.
@@ -38,7 +38,7 @@ def prepare_corpus(
         folder: for the truecasers.
         text: how to prepare the text.
         rules: None keeps all lines, because an existing alignment fits these only.
-        say: receives warnings about the text, and the number of dropped pairs.
+        log: receives warnings about the text, and the number of dropped pairs.
         processes: None for all cores.
 
     Returns:
@@ -48,27 +48,27 @@ def prepare_corpus(
         UserError: the texts differ in length, a word cannot occur in a table, or preparation splits a word although
             `rules` is None.
     """
-    _require_parallel(source, target, say)
+    _require_parallel(source, target, log)
     whole = []
     for side, raw, prepared in (("source", source, corpus.source), ("target", target, corpus.target)):
         whole.append(prepared if rules is None else prepared.with_name(f"{prepared.name}.whole"))
         preparation = text.of(side)
         model = folder / f"truecase.{preparation.language}"
-        prepare_training_file(raw, whole[-1], preparation, model, say, processes)
+        prepare_training_file(raw, whole[-1], preparation, model, log, processes)
     _reject_unusable_words(whole, (source, target), rules)
     if rules is None:
         _require_same_words(source, corpus.source)
         _require_same_words(target, corpus.target)
         return {"kept": "all, for the alignment is given"}
-    return _clean(whole, (source, target), corpus, rules, say)
+    return _clean(whole, (source, target), corpus, rules, log)
 
 
-def _require_parallel(source: Path, target: Path, say: Say) -> None:
+def _require_parallel(source: Path, target: Path, log: Log) -> None:
     """Check that raw texts have equally many lines, because later messages would name files that the user never saw.
 
     Lines that are empty on one side only are a warning.
     """
-    for _ in noting_one_sided(lines_abreast(source, target), (display_name(source), display_name(target)), say):
+    for _ in noting_one_sided(lines_abreast(source, target), (display_name(source), display_name(target)), log):
         pass
 
 
@@ -101,7 +101,7 @@ def prepare_validation(
     corpus: Corpus,
     system_text: SystemText,
     rules: CleaningRules,
-    say: Say,
+    log: Log,
     processes: int | None = None,
 ) -> dict[str, Any]:
     """Prepare both sides of held-out sentences like the training text, then drop the pairs that are unfit for training.
@@ -109,22 +109,22 @@ def prepare_validation(
     Raises:
         UserError: see `prepare_corpus`.
     """
-    _require_parallel(*raw, say)
+    _require_parallel(*raw, log)
     whole = [path.with_name(f"{path.name}.whole") for path in (corpus.source, corpus.target)]
     for side, path, prepared in zip(("source", "target"), raw, whole, strict=True):
-        system_text.prepare(side, path, prepared, say, TRAINING_TEXT_ADVICE, processes)
+        system_text.prepare(side, path, prepared, log, TRAINING_TEXT_ADVICE, processes)
     _reject_unusable_words(whole, raw, rules)
-    return _clean(whole, raw, corpus, rules, say)
+    return _clean(whole, raw, corpus, rules, log)
 
 
 def _clean(
-    whole: Sequence[Path], raw: tuple[Path, Path], corpus: Corpus, rules: CleaningRules, say: Say
+    whole: Sequence[Path], raw: tuple[Path, Path], corpus: Corpus, rules: CleaningRules, log: Log
 ) -> dict[str, Any]:
     """Write the pairs that are fit for training, and delete the prepared texts; messages name the raw texts."""
     with naming(dict(zip(whole, raw, strict=True))):
         report = clean(whole[0], whole[1], corpus.source, corpus.target, rules)
     if report.dropped:
-        say(f"{display_name(raw[0])} and {display_name(raw[1])}: {report}")
+        log(f"{display_name(raw[0])} and {display_name(raw[1])}: {report}")
     for path in whole:
         path.unlink()
     return asdict(report)

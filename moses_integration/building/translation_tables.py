@@ -23,7 +23,7 @@ from moses_integration.building.partitions import (
 from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
-from phrasescore.text import Show, unseen
+from phrasescore.text import ProgressCallback, no_progress
 from phrasescore.workers import available_cores, map_ordered, start_workers
 
 _EXTRACTING = 0.3
@@ -53,7 +53,7 @@ def build_tables(
     max_phrase_length: int = LONGEST_PHRASE,
     processes: int | None = None,
     scheduler: str | None = None,
-    show: Show = unseen,
+    progress: ProgressCallback = no_progress,
 ) -> TableCounts:
     """Write `lex.f2e`, `lex.e2f`, the phrase table and the reordering table into `folder`.
 
@@ -69,7 +69,7 @@ def build_tables(
         max_phrase_length: from 1 to 7.
         processes: see `start_workers`.
         scheduler: see `start_workers`.
-        show: receives the progress.
+        progress: receives the progress.
 
     Raises:
         UserError: the input is empty, inconsistent or misread by Moses, or yields no phrase pair.
@@ -88,7 +88,7 @@ def build_tables(
             extracted = []
             for batch in map_ordered(Extraction(space), cuts, workers):
                 extracted.append(batch)
-                show(_EXTRACTING * len(extracted) / len(cuts), "extracting phrase pairs")
+                progress(_EXTRACTING * len(extracted) / len(cuts), "extracting phrase pairs")
             instances = sum(int(batch.instances[-1]) for batch in extracted)
             if not instances:
                 raise UserError(
@@ -111,7 +111,7 @@ def build_tables(
                     _move(space.table(partition.number, REORDERING_TABLE), reordering)
                     pairs += written
                     share = (partition.number + 1) / len(partitions)
-                    show(_EXTRACTING + (1 - _EXTRACTING) * share, "counting phrase pairs")
+                    progress(_EXTRACTING + (1 - _EXTRACTING) * share, "counting phrase pairs")
         return TableCounts(corpus.sentences, len(corpus.source_P), len(lexical_model.source_L), instances, pairs)
 
 

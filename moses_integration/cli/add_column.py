@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     ini.require_valid_at(args.output)
     ini.write(args.output)
     added = counted(columns, "new column")
-    reporter.say(
+    reporter.log(
         f"{args.output}: written, with {args.table} ({added}) as {label}; tune its weights with `phrasescore-smt tune`"
     )
     return 0

@@ -96,5 +96,5 @@ def run(args: argparse.Namespace) -> int:
         # Create the cache after all checks, because it takes much disk space.
         NgramCache(args.cache, args.cache_size or DEFAULT_MEGABYTES)
     ini.write(args.output)
-    reporter.say(f"{args.output}: written, with {args.model} as {label}, backed off by {backoff}")
+    reporter.log(f"{args.output}: written, with {args.model} as {label}, backed off by {backoff}")
     return 0

@@ -122,11 +122,11 @@ def run(args: argparse.Namespace) -> int:
             toolkit.build_tables,
             args.alignment,
             args.validation,
-            reporter.say,
+            reporter.log,
             str(toolkit),
             task.update,
         )
-    reporter.say(f"{ini.name}: written; tune its weights with `phrasescore-smt tune`")
+    reporter.log(f"{ini.name}: written; tune its weights with `phrasescore-smt tune`")
     return 0
 
 
@@ -154,6 +154,6 @@ def _require_languages(args: argparse.Namespace, languages: Sequence[str], repor
                 f"give one by --{side}-language, or --tokenised if they are split"
             )
         if not has_rules(language):
-            reporter.say(
+            reporter.log(
                 f"{language}: the tokeniser does not know this language's abbreviations, and takes English ones"
             )

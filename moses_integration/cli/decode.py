@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     with work_folder(args.work) as folder:
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"
         with naming({prepared: Path(display_name(args.source))}):
-            source = prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.say)
+            source = prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.log)
             output = args.output if args.prepared else tokens
             # On a terminal, a progress bar would interrupt the translations.
             hidden = args.quiet or (output == STANDARD_STREAM and sys.stdout.isatty())
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
                 unknown = translate(ini.weights(), output, nbest, task.count)
             words = sum(len(split_words(line)) for line in read_lines(source))
             name = display_name(args.source)
-            UnknownWords(words=words, unknown=unknown).warn_if_many(name, "phrase table", reporter.say)
+            UnknownWords(words=words, unknown=unknown).warn_if_many(name, "phrase table", reporter.log)
         if args.prepared:
             return 0
         text = SystemText.of(ini)

@@ -38,7 +38,7 @@ from phrasescore.configuration import nearest
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, read_lines, require_writable
 from phrasescore.number import parse_number
-from phrasescore.text import silently, text_lines
+from phrasescore.text import no_log, text_lines
 from phrasescore.unknown_words import UnknownWords
 
 _SHORT = {**SHORT_NAMES, "h": "help"}
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command("phrasescore-decoder", lambda: _run(arguments))
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     """Print a line on standard error."""
     print(as_line(f"phrasescore-decoder: {text}"), file=sys.stderr)
 
@@ -118,11 +118,11 @@ def _run(arguments: Sequence[str]) -> int:
     settings = _settings(ini, switches)
     if _one(switches, "inputtype", "0") != "0":
         raise UsageError("-inputtype: this decoder reads plain text (0) only; use Moses")
-    say = _say if _whole(switches, "verbose", 1) else silently
+    log = _log if _whole(switches, "verbose", 1) else no_log
     for note in ini.notes:
-        say(note)
+        log(note)
     text = _one(switches, "input-file", STANDARD_STREAM)
-    lines = list(text_lines(text, say))
+    lines = list(text_lines(text, log))
     require_words(lines, display_name(text))
     sentences = [words_of(line) for line in lines]
     processes = None if _one(switches, "threads", "1") == "all" else _whole(switches, "threads", 1)
@@ -133,7 +133,7 @@ def _run(arguments: Sequence[str]) -> int:
     printing = _printing(switches)
     with DecoderPool(ini, settings, sentences, processes) as pool:
         unknown = _write(pool.run(printing, model.weights()), switches)
-    UnknownWords(words=sum(map(len, sentences)), unknown=unknown).warn_if_many(display_name(text), "phrase table", say)
+    UnknownWords(words=sum(map(len, sentences)), unknown=unknown).warn_if_many(display_name(text), "phrase table", log)
     return 0
 
 
@@ -160,7 +160,7 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
             if spelt.setdefault(name, given) != given:
                 raise UsageError(f"-{spelt[name]} and -{given}: are two names of one switch; give one of them")
             if name in switches and name not in _ALONE:
-                _say(f"{argument}: is given twice; only the first counts, as in Moses")
+                _log(f"{argument}: is given twice; only the first counts, as in Moses")
             values = []
             switches.setdefault(name, values)
         elif values is None:

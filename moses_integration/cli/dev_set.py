@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moses_integration.cli.texts import prepare_text
-from phrasescore.text import Say, note_one_sided, text_lines
+from phrasescore.text import Log, note_one_sided, text_lines
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -40,7 +40,7 @@ def add_dev_set_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def prepare_dev_set(args: argparse.Namespace, ini: MosesIni | None, folder: Path, say: Say) -> DevSet:
+def prepare_dev_set(args: argparse.Namespace, ini: MosesIni | None, folder: Path, log: Log) -> DevSet:
     """Write the dev set to a folder, prepared like the system's training text, or unchanged with --prepared.
 
     Raises:
@@ -49,7 +49,7 @@ def prepare_dev_set(args: argparse.Namespace, ini: MosesIni | None, folder: Path
     from moses_integration.tuning.bleu import read_references
     from moses_integration.tuning.tune import check_dev_set
 
-    source = prepare_text(ini, "source", args.source, folder / "dev.source", args.prepared, say)
+    source = prepare_text(ini, "source", args.source, folder / "dev.source", args.prepared, log)
     notes: list[str] = []
     references = [
         prepare_text(ini, "target", path, folder / f"dev.reference{number}", args.prepared, notes.append)
@@ -61,7 +61,7 @@ def prepare_dev_set(args: argparse.Namespace, ini: MosesIni | None, folder: Path
     check_dev_set(sentences, translations, (args.source, args.reference[0]))
     # Log notes only for references that pass the checks.
     for note in notes:
-        say(note)
+        log(note)
     for path, lines in zip(args.reference, zip(*translations, strict=True), strict=True):
-        note_one_sided(sentences, lines, (args.source, path), say)
+        note_one_sided(sentences, lines, (args.source, path), log)
     return DevSet(source, references, sentences, translations)

@@ -123,7 +123,7 @@ def _candidates(
     from moses_integration.tuning.candidates import from_nbest
     from phrasescore.errors import naming
 
-    dev = prepare_dev_set(args, ini, folder, reporter.say)
+    dev = prepare_dev_set(args, ini, folder, reporter.log)
     lists = folder / "dev.nbest"
     with (
         naming({dev.source: args.source}),

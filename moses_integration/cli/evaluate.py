@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         args.baseline,
         args.tokenise,
         args.lowercase,
-        say=Reporter(quiet=False).say,
+        log=Reporter(quiet=False).log,
         **given_options(args, Randomisation),
     )
     if args.json:

@@ -101,25 +101,25 @@ def run(args: argparse.Namespace) -> int:
     read_settings(ini)
     corpus = given or training_corpus(ini)
     if has_start_weights(ini):
-        reporter.say(f"{ini.name}: has untuned weights; tune it first, for better n-best lists")
+        reporter.log(f"{ini.name}: has untuned weights; tune it first, for better n-best lists")
     with _new_folder(args.output):
         with work_folder(args.work) as folder:
-            folds = build_folds(ini, corpus, folder, args.processes, reporter.say)
+            folds = build_folds(ini, corpus, folder, args.processes, reporter.log)
             lists = join(chain(_lists(args, *folds, 1, reporter), _lists(args, *folds[::-1], 2, reporter)))
-        trained = train(lists, declare_model(ini).weights_F, args.seed, reporter.say)
+        trained = train(lists, declare_model(ini).weights_F, args.seed, reporter.log)
         save_phrase_pair_model(args.output, trained.model, _provenance(args, corpus, lists, trained))
-    reporter.say(
+    reporter.log(
         f"{args.output}: written, {len(trained.model.keys_F):,} features, l2 {trained.l2:g}; held-out expected BLEU "
         f"{trained.before.expected:.2f} -> {trained.after.expected:.2f}"
     )
     if not len(trained.model.keys_F):
-        reporter.say(
+        reporter.log(
             "training did not improve the held-out lists, so the column will be 1 on every line and useless; more text "
             "may help"
         )
         return 0
     table = ini.path_of(ini.phrase_table())
-    reporter.say(
+    reporter.log(
         f"next: phrasescore annotate {table} -m {args.output} -o TABLE; phrasescore-smt add-column {args.ini} "
         f"--table TABLE --weight {trained.weight:.2g} -o INI; phrasescore-smt tune INI ..."
     )

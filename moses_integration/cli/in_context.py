@@ -72,7 +72,7 @@ def placing(
     if tunes:
         name_networks(ini, args.in_context or networks_of(ini), columns.scorer.fingerprint)
     require_tuned_for(ini, columns)
-    return ini, PlacingToolkit(toolkit, columns, reporter.say)
+    return ini, PlacingToolkit(toolkit, columns, reporter.log)
 
 
 def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) -> ScorerColumns | None:
@@ -99,4 +99,4 @@ def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) 
             raise
         raise UserError(f"{error}; or say by --in-context where the network of {ini.name} lies now") from error
     require_in_context(scorer)
-    return ScorerColumns(scorer, args.processes, args.scheduler, reporter.say, args.restart)
+    return ScorerColumns(scorer, args.processes, args.scheduler, reporter.log, args.restart)

@@ -77,15 +77,15 @@ def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, fl
 
     mean, deviation = spread([tuning.bleu for tuning in tunings])
     if len(tunings) > 1:
-        reporter.say(f"dev BLEU of {len(tunings)} seeds: mean {mean:.2f}, standard deviation {deviation:.2f}")
+        reporter.log(f"dev BLEU of {len(tunings)} seeds: mean {mean:.2f}, standard deviation {deviation:.2f}")
     if not mean:
-        reporter.say(
+        reporter.log(
             "no translation has 4 words in a row as its reference has them, so BLEU is 0 and the weights, of the best "
             "smoothed BLEU at most, mean little; check that the dev text and its reference belong together and are "
             "prepared alike"
         )
     elif mean < NOISE_BLEU:
-        reporter.say(
+        reporter.log(
             "dev BLEU is no higher than chance makes it; check that the dev text and its reference belong together and "
             "are prepared alike"
         )
@@ -103,7 +103,7 @@ def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> BuildingToolkit:
         getattr(args, "scheduler", None),
     )
     if args.toolkit == "auto":
-        reporter.say(f"toolkit: {toolkit}")
+        reporter.log(f"toolkit: {toolkit}")
     return toolkit
 
 
@@ -128,5 +128,5 @@ def read_ini(
     ini = MosesIni.read(path)
     require_writable(*outputs, inputs=(*ini.model_files(), *files_of_models([*networks_of(ini), *(networks or ())])))
     for note in ini.notes:
-        reporter.say(note)
+        reporter.log(note)
     return ini

@@ -170,7 +170,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
         )
     ini = read_ini(args.ini, reporter, outputs=(args.output, args.nbest_output)) if args.ini else None
     with work_folder(None) as folder:
-        dev = prepare_dev_set(args, ini, folder, reporter.say)
+        dev = prepare_dev_set(args, ini, folder, reporter.log)
     source = list(map(without_names, dev.sentences))
     entries = _read_list(args, source, [feature.label for feature in ini.features()] if ini else (), reporter)
     if not entries:
@@ -200,7 +200,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
             "seconds": seconds | found["seconds"],
         }
     )
-    reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
+    reporter.log(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
 
 
 def _inputs(args: argparse.Namespace) -> dict[str, Any]:
@@ -223,13 +223,13 @@ def _find_weights(
 
     before, oracle = list_bleu(candidates, start), oracle_bleu(candidates)
     origin = "the ini's weights" if args.ini else "weights of 1"
-    reporter.say(f"dev BLEU {before:.2f} with {origin}; the best choice from the list has about {oracle:.2f}")
+    reporter.log(f"dev BLEU {before:.2f} with {origin}; the best choice from the list has about {oracle:.2f}")
     started, processes = time.monotonic(), args.processes or available_cores()
     tunings = []
     seeds, search = args.seeds or _SEEDS, WeightSearch(**given_options(args, WeightSearch))
     for seed in seeds:
         tunings.append(tune_on_list(candidates, start, seed, restarts=search.restarts, processes=processes))
-        reporter.say(f"seed {seed}: dev BLEU {tunings[-1].bleu:.2f}")
+        reporter.log(f"seed {seed}: dev BLEU {tunings[-1].bleu:.2f}")
     seconds = round(time.monotonic() - started, 1)
     mean, deviation = say_spread(tunings, reporter)
     return max(tunings, key=lambda tuning: tuning.bleu), {
@@ -284,7 +284,7 @@ def _decoded_text(
 
     if args.prepared:
         refuse_idle(args, ["ini"], "with --weights and --prepared, which leave nothing for it to say")
-        return list(map(without_names, text_lines(args.source, reporter.say))), None
+        return list(map(without_names, text_lines(args.source, reporter.log))), None
     path = args.ini or tuned.ini
     if path is None:
         raise UsageError(
@@ -292,7 +292,7 @@ def _decoded_text(
         )
     ini = read_ini(path, reporter, outputs=(args.output, args.nbest_output))
     with work_folder(None) as folder:
-        prepared = prepare_text(ini, "source", args.source, folder / "source", is_prepared=False, say=reporter.say)
+        prepared = prepare_text(ini, "source", args.source, folder / "source", is_prepared=False, log=reporter.log)
         return list(text_lines(prepared)), SystemText.of(ini)
 
 
@@ -330,7 +330,7 @@ def _read_list(
     from moses_integration.rescoring.reranking import check_dense
 
     entries = [replace(entry, words=without_names(entry.words)) for entry in read_nbest(args.nbest)]
-    reporter.say(f"{display_name(args.nbest)}: {len(entries):,} translations of {len(source):,} sentences")
+    reporter.log(f"{display_name(args.nbest)}: {len(entries):,} translations of {len(source):,} sentences")
     # Check before the slow scoring.
     check_dense(entries, dense)
     return entries
@@ -372,7 +372,7 @@ def _scored_list(
         if words is not None and words.target:
             # Unknown words show that the text was prepared differently from the network's training text.
             unknown = f", {words.target_unknown / words.target:.2%} of the target words are unknown to the network"
-        reporter.say(f"{feature.label}: {seconds[feature.label]} s{unknown}")
+        reporter.log(f"{feature.label}: {seconds[feature.label]} s{unknown}")
 
     return add_scores(entries, source, features, report), seconds
 

@@ -91,15 +91,15 @@ def run(args: argparse.Namespace) -> int:
     with work_folder(args.output) as folder, work_folder(None) as temporary:
         prepared = temporary / "prepared"
         with naming({prepared: Path(display_name(args.source))}):
-            prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.say)
+            prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.log)
             # The indexed text is meant as input for Moses.
             require_moses_words(text_lines(prepared), prepared)
             origin = str(args.weights or args.ini)
             made = place_text(ini, prepared, folder, columns, weights, origin, args.table_limit, chosen_by)
     if made.sentences and not made.places:
-        reporter.say(f"{display_name(args.source)}: has no phrase of the table; give text as the system's is")
+        reporter.log(f"{display_name(args.source)}: has no phrase of the table; give text as the system's is")
     a_sentence = f" ({made.lines / made.sentences:.0f} a sentence)" if made.sentences else ""
-    reporter.say(
+    reporter.log(
         f"{made.ini}: written, with {made.lines:,} lines{a_sentence} for {made.places:,} positions; decode {made.text} "
         "with it, by `phrasescore-smt decode --prepared`"
     )

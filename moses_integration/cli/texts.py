@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from phrasescore.cli.options import path_or_standard_stream
 from phrasescore.errors import UserError
 from phrasescore.files import STANDARD_STREAM, can_be_read_only_once, display_name, sha256_of, write_lines
-from phrasescore.text import Say, silently, text_lines
+from phrasescore.text import Log, no_log, text_lines
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -45,7 +45,7 @@ def require_lasting(*paths: Path | None, why: str) -> None:
 
 
 def prepare_text(
-    ini: MosesIni | None, side: str, raw: str | Path, prepared: Path, is_prepared: bool, say: Say = silently
+    ini: MosesIni | None, side: str, raw: str | Path, prepared: Path, is_prepared: bool, log: Log = no_log
 ) -> Path:
     """Prepare a text like the system's training text, write it to `prepared`, and return that path.
 
@@ -55,7 +55,7 @@ def prepare_text(
         raw: the text.
         prepared: the file to write.
         is_prepared: whether the text is prepared already.
-        say: receives warnings about lines that are not UTF-8, and about text that does not look prepared as declared.
+        log: receives warnings about lines that are not UTF-8, and about text that does not look prepared as declared.
 
     Raises:
         UserError: the text cannot be read, the preparation of the system's text is unknown (for instance because the
@@ -69,7 +69,7 @@ def prepare_text(
         # Check only tokenisation: a prepared text may contain no escapes and no capitals.
         advice = replace(SYSTEM_TEXT_ADVICE, if_plain="leave out --prepared")
         claim = DeclaredForm(tokenised=True, escaped=True, capitalised=False, advice=advice)
-        write_lines(prepared, warn_about_form(text_lines(raw, say), display_name(raw), claim, say))
+        write_lines(prepared, warn_about_form(text_lines(raw, log), display_name(raw), claim, log))
         if ini is not None and side == "source":
             _require_placed_text(ini, prepared, raw)
         return prepared
@@ -84,7 +84,7 @@ def prepare_text(
             f"{ini.name}: how its text was prepared is not known, for no preparation.json lies beside it or the files "
             "it names; give text that is tokenised and escaped as in training, and --prepared"
         )
-    text.prepare(side, raw, prepared, say)
+    text.prepare(side, raw, prepared, log)
     return prepared
 
 

@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     }
     started = time.monotonic()
     with work_folder(args.work) as folder:
-        dev = prepare_dev_set(args, ini, folder, reporter.say)
+        dev = prepare_dev_set(args, ini, folder, reporter.log)
         checkpoint = None
         if args.work:
             fingerprint = {
@@ -128,13 +128,13 @@ def run(args: argparse.Namespace) -> int:
             }
             checkpoint = TuningCheckpoint(folder, fingerprint, restart=args.restart)
             if checkpoint.note:
-                reporter.say(checkpoint.note)
+                reporter.log(checkpoint.note)
         tunings: list[Tuning] = []
         with naming({dev.source: args.source}), reporter.task("tuning", at_most=True) as task:
 
             def tune(seeds: Sequence[int]) -> Iterator[Tuning]:
                 request = TuningRequest(
-                    dev.source, dev.references, seeds, settings, folder, reporter.say, task.update, checkpoint
+                    dev.source, dev.references, seeds, settings, folder, reporter.log, task.update, checkpoint
                 )
                 return toolkit.tune(ini, request)
 
@@ -148,9 +148,9 @@ def run(args: argparse.Namespace) -> int:
                 if args.report:
                     write_json(args.report, report | _result(tunings, time.monotonic() - started))
     say_spread(tunings, reporter)
-    reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
+    reporter.log(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
     prepared = " --prepared" if args.prepared else ""
-    reporter.say(f"next: phrasescore-smt decode {quote(str(args.output))}{prepared} < TEXT > TRANSLATIONS")
+    reporter.log(f"next: phrasescore-smt decode {quote(str(args.output))}{prepared} < TEXT > TRANSLATIONS")
     return 0
 
 

@@ -30,7 +30,7 @@ from moses_integration.ini import FeatureLine, MosesIni
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming
 from phrasescore.files import write_lines
-from phrasescore.text import Say, note_one_sided, silently, text_lines
+from phrasescore.text import Log, no_log, note_one_sided, text_lines
 
 Groups = NDArray[np.int64]
 
@@ -105,7 +105,7 @@ def _fault(feature: FeatureLine) -> str | None:
 
 
 def build_folds(
-    ini: MosesIni, corpus: Corpus, folder: Path, processes: int | None = None, say: Say = silently
+    ini: MosesIni, corpus: Corpus, folder: Path, processes: int | None = None, log: Log = no_log
 ) -> tuple[Fold, Fold]:
     """Build a system from each fold, with the settings and weights of the whole system.
 
@@ -117,7 +117,7 @@ def build_folds(
         corpus: its training text.
         folder: the output; systems of an earlier run in it are replaced.
         processes: see `start_workers`.
-        say: receives a message for each fold, and a warning about lines that are empty on one side only.
+        log: receives a message for each fold, and a warning about lines that are empty on one side only.
 
     Raises:
         UserError: the text is unusable or cannot be divided.
@@ -125,7 +125,7 @@ def build_folds(
     # Read the whole text first, so that messages have file names and line numbers that the user knows.
     read_aligned_corpus(corpus.source, corpus.target, corpus.alignment)
     sides = corpus.source, corpus.target
-    note_one_sided(text_lines(corpus.source), text_lines(corpus.target), sides, say)
+    note_one_sided(text_lines(corpus.source), text_lines(corpus.target), sides, log)
     group_N = group_pairs(corpus)
     fold_N = assign_folds(group_N)
     if not fold_N.any():
@@ -143,7 +143,7 @@ def build_folds(
         with naming(dict(zip(_files(own), _files(corpus), strict=True))):
             build_tables(*_files(own), own_folder, _longest_phrase(ini), processes)
             folds.append(Fold(own_folder, own, group_N[fold_N == number], _build_ini(ini, own, own_folder)))
-        say(f"system of fold {number + 1}: {folds[number].sentences:,} sentences")
+        log(f"system of fold {number + 1}: {folds[number].sentences:,} sentences")
     return folds[0], folds[1]
 
 

@@ -35,7 +35,7 @@ from phrasescore.errors import UserError
 from phrasescore.expected_bleu.features import Keys, features_of
 from phrasescore.expected_bleu.model import PhrasePairModel
 from phrasescore.phrases import offsets_of
-from phrasescore.text import Say, chunks, silently
+from phrasescore.text import Log, chunks, no_log
 
 Floats = NDArray[np.float64]
 
@@ -176,14 +176,14 @@ def fit(objective: Objective, held_out: Objective, l2: float) -> Fit:
     return best
 
 
-def train(lists: NbestLists, weights_F: Floats, seed: int = 1, say: Say = silently) -> Trained:
+def train(lists: NbestLists, weights_F: Floats, seed: int = 1, log: Log = no_log) -> Trained:
     """Train a phrase-pair model, choosing l2 on held-out lists.
 
     Args:
         lists: of both folds.
         weights_F: weights of the decoding.
         seed: of the sampling of held-out lists.
-        say: receives the result of each l2.
+        log: receives the result of each l2.
 
     Raises:
         UserError: there are too few lists or no phrase pairs.
@@ -204,14 +204,14 @@ def train(lists: NbestLists, weights_F: Floats, seed: int = 1, say: Say = silent
     tuned_F = weights_F * deviation_F
     length = float(np.linalg.norm(tuned_F)) or 1.0
     base = fit(*objectives(none_PK, tuned_F * (LENGTH / length)), 0.0)
-    say(f"held out: expected BLEU {base.quality.expected:.2f}, of the best translations {base.quality.best:.2f}")
+    log(f"held out: expected BLEU {base.quality.expected:.2f}, of the best translations {base.quality.best:.2f}")
     keys_K, features_PK = index_features(lists.pairs)
     both = objectives(features_PK, base.parameters_V)
     fits = {}
     for l2 in L2_VALUES:
         fits[l2] = fit(*both, l2)
         quality = fits[l2].quality
-        say(
+        log(
             f"held out, l2 {l2:g}: expected BLEU {quality.expected:.2f}, of the best translations {quality.best:.2f} "
             f"({fits[l2].iterations} iterations)"
         )

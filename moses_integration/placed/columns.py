@@ -23,7 +23,7 @@ from phrasescore.scoring.columns import Column
 from phrasescore.scoring.occurrences import Context, Occurrences
 from phrasescore.scoring.scorer import MANY_UNKNOWN, PhraseScorer, ScoringTask, WordCounts
 from phrasescore.table.factors import SURFACE, Factors
-from phrasescore.text import Say, silently
+from phrasescore.text import Log, no_log
 from phrasescore.workers import map_ordered, start_workers
 
 _KILLED = "scoring places: a process was killed, most likely for want of memory; use fewer processes"
@@ -38,7 +38,7 @@ class ScorerColumns:
     scorer: PhraseScorer
     processes: int | None = None
     scheduler: str | None = None
-    say: Say = silently
+    log: Log = no_log
     """Receives a message when an interrupted run is resumed, or when many words are unknown."""
     restart: bool = False
     """Discard the work of an interrupted run."""
@@ -64,7 +64,7 @@ class ScorerColumns:
         some = list(_occurrences(sentences, places, self.scorer.factors or SURFACE))
         with resumable_output(scratch, self._fingerprint(some), restart=self.restart) as known:
             if known.note:
-                self.say(known.note)
+                self.log(known.note)
             left = some[len(known.chunks) :]
             processes = min(self.scorer.device.processes(self.processes), len(left) or 1)
             with start_workers(_KILLED, processes, self.scheduler) as workers:
@@ -78,7 +78,7 @@ class ScorerColumns:
         sides = ("source", words.source, words.source_unknown), ("target", words.target, words.target_unknown)
         for side, all_words, unknown in sides:
             if all_words and unknown >= MANY_UNKNOWN * all_words:
-                self.say(
+                self.log(
                     f"{unknown / all_words:.2%} of the {side} words are unknown to {self.scorer.name}; check that it "
                     "was trained on text that is tokenised and cased as this is"
                 )

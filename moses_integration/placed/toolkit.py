@@ -19,7 +19,7 @@ from moses_integration.placed.system import PlacedSystem, place_text, require_pl
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.files import open_output, read_lines, write_lines
-from phrasescore.text import Say, text_lines
+from phrasescore.text import Log, text_lines
 
 _PART = 1000
 """Sentences of a chunk. A decoder holds the table of a chunk in memory, about 0.7 MB for an image caption."""
@@ -30,8 +30,8 @@ _PLACED = "placed"
 class PlacingToolkit:
     """Translates and tunes a system with columns in context."""
 
-    def __init__(self, toolkit: Toolkit, columns: ScorerColumns, say: Say) -> None:
-        self._toolkit, self._columns, self._say = toolkit, columns, say
+    def __init__(self, toolkit: Toolkit, columns: ScorerColumns, log: Log) -> None:
+        self._toolkit, self._columns, self._log = toolkit, columns, log
         self.name = toolkit.name
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class PlacingToolkit:
         # Check before scoring, so that messages are early and have the paths that the user gave.
         self.check(ini, request.folder, tunes=True)
         self.check_text(ini, request.source)
-        request.show(None, "scoring phrase pairs where they stand")
+        request.progress(None, "scoring phrase pairs where they stand")
         placed = self._place(ini, request.source, request.folder / _PLACED)
         yield from self._toolkit.tune(MosesIni.read(placed.ini), replace(request, source=placed.text))
 
@@ -83,7 +83,7 @@ class PlacingToolkit:
                     lists = nbest and replace(nbest, path=part.folder / "nbest.names")
                     with self._toolkit.translator(MosesIni.read(placed.ini), placed.text, part.folder) as run:
                         unknown += run(
-                            weights, named, lists, progress and partial(_show_part, progress, part, parts[-1].end)
+                            weights, named, lists, progress and partial(_report_part, progress, part, parts[-1].end)
                         )
                     best.writelines(without_names(line) + b"\n" for line in read_lines(named))
                     if listed and lists:
@@ -96,7 +96,7 @@ class PlacingToolkit:
         """Write the per-text system, and log it."""
         folder.mkdir(parents=True, exist_ok=True)
         placed = place_text(ini, source, folder, self._columns)
-        self._say(f"{placed.lines:,} phrase pairs scored where they stand, at {placed.places:,} places")
+        self._log(f"{placed.lines:,} phrase pairs scored where they stand, at {placed.places:,} places")
         return placed
 
 
@@ -126,7 +126,7 @@ def _parts(source: Path, folder: Path) -> Iterator[_Part]:
         yield _Part(text, part, first, end)
 
 
-def _show_part(progress: Progress, part: _Part, sentences: int, done: int, _: int) -> None:
+def _report_part(progress: Progress, part: _Part, sentences: int, done: int, _: int) -> None:
     progress(part.first + done, sentences)
 
 

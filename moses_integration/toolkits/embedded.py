@@ -22,7 +22,7 @@ from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Tuner, check_dev_set
 from moses_integration.tuning.tunings import Iteration, Tuning
 from phrasescore.files import open_output
-from phrasescore.text import Show, text_lines, unseen
+from phrasescore.text import ProgressCallback, no_progress, text_lines
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,9 @@ class EmbeddedToolkit:
     def check_folder(self, folder: Path) -> None:
         """Accept any name."""
 
-    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int, show: Show = unseen) -> TableCounts:
+    def build_tables(
+        self, corpus: Corpus, folder: Path, longest_phrase: int, progress: ProgressCallback = no_progress
+    ) -> TableCounts:
         """Write the phrase table and the reordering table of a corpus to a system folder."""
         return build_tables(
             corpus.source,
@@ -88,7 +90,7 @@ class EmbeddedToolkit:
             longest_phrase,
             self._processes,
             self._scheduler,
-            show,
+            progress,
         )
 
     def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
@@ -102,10 +104,10 @@ class EmbeddedToolkit:
             for done, seed in enumerate(seeds):
 
                 def show_of_all(share: float | None, text: str, done: int = done, seed: int = seed) -> None:
-                    request.show(None if share is None else (done + share) / len(seeds), f"{text}, seed {seed}")
+                    request.progress(None if share is None else (done + share) / len(seeds), f"{text}, seed {seed}")
 
                 def report(iteration: Iteration, seed: int = seed) -> None:
-                    request.say(
+                    request.log(
                         f"seed {seed}: dev BLEU {iteration.bleu:.2f}, {iteration.candidates} candidates, "
                         f"predicted with the next weights {iteration.predicted:.2f} ({iteration.seconds:.0f} s)"
                     )

@@ -28,7 +28,7 @@ from moses_integration.tuning.tuning_config import TuningConfig
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines, write_lines
-from phrasescore.text import Show, text_lines, unseen
+from phrasescore.text import ProgressCallback, no_progress, text_lines
 from phrasescore.words import phrases_of
 from phrasescore.workers import available_cores
 
@@ -73,7 +73,9 @@ class MosesToolkit:
         """Reject names that Moses' scripts cannot handle."""
         check_folder_name(folder)
 
-    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int, show: Show = unseen) -> None:
+    def build_tables(
+        self, corpus: Corpus, folder: Path, longest_phrase: int, progress: ProgressCallback = no_progress
+    ) -> None:
         """Run steps 4 to 7 of train-model.perl: lexical tables, extraction, phrase scores, reordering table."""
         for path in (folder, corpus.source, corpus.target):
             check_folder_name(path)
@@ -115,13 +117,13 @@ class MosesToolkit:
             earlier.unlink()
         for number, lines in enumerate(zip(*references, strict=True)):
             write_lines(folder / f"{_REFERENCES}{number}", lines)
-        request.show(None, "filtering tables")
+        request.progress(None, "filtering tables")
         filtered = self._filter(ini, dev, folder)
         for done, seed in enumerate(seeds):
-            request.show(done / len(seeds), f"mert-moses.pl with seed {seed}")
+            request.progress(done / len(seeds), f"mert-moses.pl with seed {seed}")
             work = folder / f"mert.seed{seed}"
             tuning = self._mert(filtered, dev, folder / _REFERENCES, seed, request.settings, work)
-            request.say(f"seed {seed}: dev BLEU {tuning.bleu:.2f}")
+            request.log(f"seed {seed}: dev BLEU {tuning.bleu:.2f}")
             yield tuning
 
     def _mert(

@@ -13,7 +13,7 @@ from moses_integration.ini import MosesIni, Weights
 from moses_integration.tuning.checkpoint import TuningCheckpoint
 from moses_integration.tuning.tuning_config import TuningConfig
 from moses_integration.tuning.tunings import Tuning
-from phrasescore.text import Say, Show, silently, unseen
+from phrasescore.text import Log, ProgressCallback, no_log, no_progress
 
 ToolkitName = Literal["auto", "moses", "embedded"]
 Binary = Literal["compact", "probing"]
@@ -43,9 +43,9 @@ class TuningRequest:
     settings: TuningConfig
     folder: Path
     """Folder for logs and intermediate files."""
-    say: Say = silently
+    log: Log = no_log
     """Receives a message for each decoding or seed."""
-    show: Show = unseen
+    progress: ProgressCallback = no_progress
     """Receives the progress."""
     checkpoint: TuningCheckpoint | None = None
     """Checkpoint for resuming, if the toolkit supports it."""
@@ -100,6 +100,8 @@ class BuildingToolkit(Toolkit, Protocol):
         """Raise a UserError if the toolkit cannot work in a folder of this name."""
         ...
 
-    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int, show: Show = unseen) -> object:
+    def build_tables(
+        self, corpus: Corpus, folder: Path, longest_phrase: int, progress: ProgressCallback = no_progress
+    ) -> object:
         """Write the phrase table and the reordering table of a corpus to a system folder; return a report or None."""
         ...

@@ -30,7 +30,7 @@ from moses_integration.tuning.mert import optimise
 from moses_integration.tuning.tuning_config import TuningConfig
 from moses_integration.tuning.tunings import Iteration, Step, Tuning
 from phrasescore.errors import UserError
-from phrasescore.text import Show, unseen
+from phrasescore.text import ProgressCallback, no_progress
 from phrasescore.workers import available_cores
 
 Floats = NDArray[np.float64]
@@ -134,7 +134,7 @@ class Tuner:
         seed: int,
         report: Callable[[Iteration], None] | None = None,
         checkpoint: TuningCheckpoint | None = None,
-        show: Show = unseen,
+        progress: ProgressCallback = no_progress,
     ) -> Tuning:
         """Tune from the ini's weights with one seed.
 
@@ -142,7 +142,7 @@ class Tuner:
             seed: of the random starts.
             report: called after each iteration.
             checkpoint: saves the steps, and has the steps of an interrupted run.
-            show: receives the progress, relative to the maximum number of iterations.
+            progress: receives the progress, relative to the maximum number of iterations.
 
         Raises:
             UserError: decoding fails, or a feature has no finite value.
@@ -154,7 +154,7 @@ class Tuner:
         for number in range(self._settings.iterations):
             step = checkpoint.load_step(seed, number) if checkpoint else None
             if step is None:
-                step = self._step(lists, tried, seed, show)
+                step = self._step(lists, tried, seed, progress)
                 if checkpoint:
                     checkpoint.save_step(seed, number, step)
             known = 0 if lists is None else len(lists)
@@ -177,13 +177,13 @@ class Tuner:
             tried.append(step.next_F)
         return Tuning(seed, iterations[best].weights, iterations[best].bleu, iterations)
 
-    def _step(self, lists: Candidates | None, tried: Sequence[Floats], seed: int, show: Show) -> Step:
+    def _step(self, lists: Candidates | None, tried: Sequence[Floats], seed: int, progress: ProgressCallback) -> Step:
         """Decode with the latest weights, and search for better weights on all lists."""
         started, number, most = time.monotonic(), len(tried) - 1, self._settings.iterations
         which = f"{number + 1} of at most {most}"
 
         def on_sentence(done: int) -> None:
-            show((number + _DECODING * done / len(self._references)) / most, f"decoding {which}, sentence {done:,}")
+            progress((number + _DECODING * done / len(self._references)) / most, f"decoding {which}, sentence {done:,}")
 
         on_sentence(0)
         if number:
@@ -192,7 +192,7 @@ class Tuner:
             # All seeds share the first decoding.
             self._first = self._first or self._decode(self._start_F, on_sentence)
             newer, achieved = self._first
-        show((number + _DECODING) / most, f"searching for weights, {which}")
+        progress((number + _DECODING) / most, f"searching for weights, {which}")
         # Start from all earlier weights: on the extended lists, any of them may be best.
         optimum = optimise(
             _together(lists, newer),

@@ -86,11 +86,11 @@ def run(args: argparse.Namespace) -> int:
     digest = sha256_of_input(args.table) if args.report else None
     settle_memory()
     scorer = load_scorer(*args.models, device=args.device, precision=args.precision)
-    options = config.arguments(scorer, reporter.say)
+    options = config.arguments(scorer, reporter.log)
     models = ", ".join(map(str, args.models))
-    reporter.say(f"scoring {display_name(args.table)} with {models} ({scorer.direction}) on {scorer.device}")
+    reporter.log(f"scoring {display_name(args.table)} with {models} ({scorer.direction}) on {scorer.device}")
     if scorer.note is not None:
-        reporter.say(scorer.note)
+        reporter.log(scorer.note)
     if args.dry_run:
         _print_estimate(estimate(args.table, scorer, **options))
         return 0
@@ -100,14 +100,14 @@ def run(args: argparse.Namespace) -> int:
             task.update(share, f"{counts.lines_read:,} lines, {rate(counts):,.0f} lines/s")
 
         counts = annotate(
-            args.table, scorer, args.output, restart=config.restart, progress=on_block, say=reporter.say, **options
+            args.table, scorer, args.output, restart=config.restart, progress=on_block, log=reporter.log, **options
         )
     summarise(reporter, counts)
     if options["only_sources"] is not None and config.limit is None and config.shard is None:
         warn_of_texts(reporter, counts, options["only_sources"].get())
     columns = options["columns"] or scorer.columns[:1]
     if (next_command := advice(args.output, config, scorer, counts)) is not None:
-        reporter.say(f"next: {next_command}")
+        reporter.log(f"next: {next_command}")
     if args.report:
         write_json(args.report, make_report(args, config, digest, scorer, columns, counts))
     return 0

@@ -76,7 +76,7 @@ def warn_of_texts(reporter: Reporter, counts: Counts, phrases: frozenset[bytes])
     """Warn if few lines were kept: a table that matches the text has several lines for each of its words."""
     words = sum(b" " not in phrase for phrase in phrases)
     if counts.lines_written < words:
-        reporter.say(
+        reporter.log(
             f"only {counted(counts.lines_written, 'line')} kept for {words:,} different words in the texts of "
             "--only-sources-in; check that they are tokenised and cased as the table is"
         )
@@ -91,23 +91,23 @@ def summarise(reporter: Reporter, counts: Counts) -> None:
     """Log the numbers of lines and columns, and anything unusual."""
     # A shard of a small table may be empty.
     columns = "" if counts.columns_before is None else f"{counts.columns_before} columns -> {counts.columns_after}, "
-    reporter.say(
+    reporter.log(
         f"{counted(counts.lines_read, 'line')} read, {counts.lines_written:,} written, {columns}"
         f"{rate(counts):,.0f} lines/s"
     )
     if counts.lines_of_run_before:
-        reporter.say(f"{counts.lines_of_run_before:,} of them by an interrupted run")
+        reporter.log(f"{counts.lines_of_run_before:,} of them by an interrupted run")
     if counts.pairs_clipped:
-        reporter.say(f"{counted(counts.pairs_clipped, 'score')} below the floor, clipped")
+        reporter.log(f"{counted(counts.pairs_clipped, 'score')} below the floor, clipped")
     if counts.faulty_lines:
-        reporter.say(
+        reporter.log(
             f"{counted(counts.faulty_lines, 'faulty line')}, {counts.faulty_lines_kept:,} of them kept; the first: "
             f"{counts.first_fault}"
         )
     for side, (unknown, words) in _unknown_words(counts).items():
         if words:
             doubt = _DOUBT if _is_doubtful(unknown, words) else ""
-            reporter.say(f"{unknown / words:.2%} of the {side} words are unknown to the network{doubt}")
+            reporter.log(f"{unknown / words:.2%} of the {side} words are unknown to the network{doubt}")
 
 
 def _unknown_words(counts: Counts) -> dict[str, tuple[int, int]]:

@@ -12,17 +12,19 @@ from typing import Any
 from phrasescore.cli.console import listening
 from phrasescore.cli.options import run_with_plugins
 from phrasescore.configuration import suggestion
-from phrasescore.text import Say, Show
+from phrasescore.text import Log, ProgressCallback
 
 
-def call(parser: argparse.ArgumentParser, command: str, options: Mapping[str, Any], say: Say, progress: Show) -> None:
+def call(
+    parser: argparse.ArgumentParser, command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback
+) -> None:
     """Run a command.
 
     Args:
         parser: the parser of the program.
         command: name of the command.
         options: option values by name, with underscores; None omits an option.
-        say: callback for each line that the command would print.
+        log: callback for each line that the command would print.
         progress: callback for the completed fraction (None if unknown) and a status text.
 
     Raises:
@@ -30,11 +32,11 @@ def call(parser: argparse.ArgumentParser, command: str, options: Mapping[str, An
         UserError: a value is invalid, or the command fails.
     """
     printed = io.StringIO()
-    with listening(say, progress), redirect_stdout(printed):
+    with listening(log, progress), redirect_stdout(printed):
         arguments = _arguments(_subparser(parser, command), command, options)
         run_with_plugins(parser.parse_args([command, *arguments]))
     for line in printed.getvalue().splitlines():
-        say(line)
+        log(line)
 
 
 def _subparser(parser: argparse.ArgumentParser, command: str) -> argparse.ArgumentParser:

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     reporter = Reporter(quiet=args.quiet)
     with reporter.task("checking") as task:
-        report = check_table(args.table, columns=args.num_features, limit=args.limit, show=task.update)
+        report = check_table(args.table, columns=args.num_features, limit=args.limit, progress=task.update)
     print(json.dumps(finite(_as_json(report)), indent=2) if args.json else "\n".join(_as_text(report, args.limit)))
     return 1 if report.problems else 0
 

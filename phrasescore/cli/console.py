@@ -27,7 +27,7 @@ from rich.text import Text
 
 from phrasescore.errors import UsageError, sentence_of
 from phrasescore.files import STDOUT, complete_standard_streams, full_disk_told, require_open
-from phrasescore.text import Say, Show
+from phrasescore.text import Log, ProgressCallback
 
 _SECONDS_BETWEEN_LINES = 30.0
 _LONGEST_LINE = 900
@@ -140,7 +140,7 @@ def _give_up(stream: TextIO) -> None:
 def _notes_said(quiet: bool) -> Iterator[None]:
     """Print log messages of the library. A nested command overrides `quiet` of the outer one."""
     log, handler = logging.getLogger("phrasescore"), logging.Handler(logging.WARNING)
-    handler.emit = lambda record: Reporter(quiet=quiet).say(record.getMessage())  # type: ignore[method-assign]
+    handler.emit = lambda record: Reporter(quiet=quiet).log(record.getMessage())  # type: ignore[method-assign]
     outer, log.handlers = log.handlers, [handler]
     try:
         yield
@@ -159,17 +159,17 @@ def duration(seconds: float) -> str:
 class _Listener:
     """Callbacks of a Python program that called a command."""
 
-    say: Say
-    progress: Show
+    log: Log
+    progress: ProgressCallback
 
 
 _LISTENER: ContextVar[_Listener | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
-def listening(say: Say, progress: Show) -> Iterator[None]:
+def listening(log: Log, progress: ProgressCallback) -> Iterator[None]:
     """Send messages and progress of a command to callbacks instead of printing them."""
-    token = _LISTENER.set(_Listener(say, progress))
+    token = _LISTENER.set(_Listener(log, progress))
     try:
         yield
     finally:
@@ -189,10 +189,10 @@ class Reporter:
         self.listener = _LISTENER.get()
         self.console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """Print a message."""
         if self.listener is not None:
-            self.listener.say(text)
+            self.listener.log(text)
         elif not self.quiet:
             self.console.print(as_line(text), markup=False)
 
@@ -249,7 +249,7 @@ class ProgressBar:
         self._bar.update(self._id, total=None if share is None else 1.0, completed=share or 0.0, text=shown)
         if self._bar.disable and now - self._last_line >= _SECONDS_BETWEEN_LINES:
             self._last_line = now
-            self._reporter.say(f"{self._title}: {self._done(now, share)}{text}")
+            self._reporter.log(f"{self._title}: {self._done(now, share)}{text}")
 
     def count(self, done: int, sentences: int) -> None:
         """Show the number of completed sentences."""

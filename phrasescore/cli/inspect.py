@@ -105,17 +105,17 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     scorer = load_networks(args)
     if scorer.note is not None:
-        reporter.say(scorer.note)
+        reporter.log(scorer.note)
     gates = encoder_gates(scorer, phrase)
     if args.gates:
         if gates is None:
             raise UserError("--gates: the units of this network have no reset and update gates; leave --gates out")
         draw(gates, args.gates)
-        reporter.say(f"wrote {args.gates}")
+        reporter.log(f"wrote {args.gates}")
     candidates: list[Candidate] = []
     others: list[bytes] = []
     if args.table:
-        reporter.say(f"reading {display_name(args.table)}")
+        reporter.log(f"reading {display_name(args.table)}")
         reader = TableReader(args.table, factors=scorer.factors or SURFACE)
         candidates, others = look_up(reader, scorer.model.direction, phrase, _AMONG)
     else:
@@ -140,7 +140,7 @@ def _advise_table(model: Path, reporter: Reporter) -> None:
 
     table = training_table(model)
     learnt = "" if table is None else f" (the network learnt from {display_name(table)})"
-    reporter.say(f"{model}: give --table to see the nearest phrases and the table's targets{learnt}")
+    reporter.log(f"{model}: give --table to see the nearest phrases and the table's targets{learnt}")
 
 
 class _Page:

@@ -43,5 +43,5 @@ def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     parts = without_descriptions(args.parts)
     lines = join_parts(parts, args.output)
-    Reporter(quiet=args.quiet).say(f"joined {counted(len(parts), 'part')}: {counted(lines, 'line')}")
+    Reporter(quiet=args.quiet).log(f"joined {counted(len(parts), 'part')}: {counted(lines, 'line')}")
     return 0

@@ -18,7 +18,7 @@ from phrasescore.files import display_name
 from phrasescore.scoring.given_pairs import given_phrase
 from phrasescore.table.entry import LineFault
 from phrasescore.table.factors import Factors
-from phrasescore.text import Say, chunks, text_lines
+from phrasescore.text import Log, chunks, text_lines
 from phrasescore.unknown_words import UnknownWords
 from phrasescore.words import join_words
 
@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
     scorer = load_scorer(*args.models, device=args.device, precision=args.precision)
     reporter = Reporter(quiet=False)
     if scorer.note is not None:
-        reporter.say(scorer.note)
+        reporter.log(scorer.note)
     words = WordCounts()
-    for pairs in _chunks(args.pairs, scorer.factors, reporter.say):
+    for pairs in _chunks(args.pairs, scorer.factors, reporter.log):
         scores = scorer.score(Occurrences([source for source, _ in pairs], [target for _, target in pairs]))
         sys.stdout.writelines(f"{value:.9g}\n" for value in scores.first_N.tolist())
         sys.stdout.flush()
@@ -67,20 +67,20 @@ def run(args: argparse.Namespace) -> int:
     if words.source_unknown or words.target_unknown:
         source = UnknownWords("source", words.source, words.source_unknown)
         target = UnknownWords("target", words.target, words.target_unknown)
-        reporter.say(
+        reporter.log(
             f"{source} and {target} are unknown to the network; they are scored as <unk>, like the rare words of its "
             "training data"
         )
     return 0
 
 
-def _chunks(path: str | Path, factors: Factors | None, say: Say) -> Iterator[list[tuple[bytes, bytes]]]:
+def _chunks(path: str | Path, factors: Factors | None, log: Log) -> Iterator[list[tuple[bytes, bytes]]]:
     """Yield the pairs of the input in chunks, reduced to `factors` if given.
 
-    Lines that are not UTF-8 are reported to `say`.
+    Lines that are not UTF-8 are reported to `log`.
     """
     number = 0
-    for lines in chunks(text_lines(path, say), _PAIRS_AT_ONCE):
+    for lines in chunks(text_lines(path, log), _PAIRS_AT_ONCE):
         pairs = []
         for line in lines:
             number += 1

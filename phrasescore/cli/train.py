@@ -120,11 +120,11 @@ def run(args: argparse.Namespace) -> int:
         settle_memory()
         device = choose_device(ranks.device_name(args.device), args.precision)
         with reporter.task("reading") as task, stop.urgently():
-            start = Start(args.restart, task.update, reporter.say, ranks)
+            start = Start(args.restart, task.update, reporter.log, ranks)
             trainer, data = _prepare(args, settings, device, start)
         _introduce(reporter, data, settings, has_held_out=len(trainer.task.held_out) > 0)
         if followed := _followed(settings.by_size, trainer):
-            reporter.say(f"by the size of the data: {followed}")
+            reporter.log(f"by the size of the data: {followed}")
         return run_trainer(trainer, reporter, stop, restarted=args.restart, next_command=_next_command(args))
 
 
@@ -225,7 +225,7 @@ def _introduce(reporter: Reporter, data: PairData, settings: Settings, *, has_he
     facts = data.summary
     is_table = "distinct_pairs" in facts
     pairs = f"{facts['distinct_pairs']:,} distinct pairs" if is_table else f"{facts['sentence_pairs']:,} sentence pairs"
-    reporter.say(
+    reporter.log(
         f"{facts['lines']:,} lines, {pairs}; vocabularies of "
         f"{len(data.source_vocabulary):,} and {len(data.target_vocabulary):,} cover "
         f"{facts['source_coverage']:.2%} and {facts['target_coverage']:.2%} of the words"
@@ -235,12 +235,12 @@ def _introduce(reporter: Reporter, data: PairData, settings: Settings, *, has_he
             ": held-out pairs are random pairs of the same table, pieces of sentences it was made from, and show how "
             "well the table is fitted, even if that is by heart; --validation shows pairs of other sentences"
         )
-        reporter.say("losses are nats per pair" + (held_out if has_held_out else ""))
+        reporter.log("losses are nats per pair" + (held_out if has_held_out else ""))
     elif settings.model.in_context:
         held_out = "; held-out pairs are of sentences that are not learnt from"
-        reporter.say("losses are nats per phrase pair where it occurs" + (held_out if has_held_out else ""))
+        reporter.log("losses are nats per phrase pair where it occurs" + (held_out if has_held_out else ""))
     else:
-        reporter.say(
+        reporter.log(
             "losses are nats per word, ends of sentences included; perplexity is that of references, free-running it "
             "goes on from the network's own words, as some tutorials measure it"
         )

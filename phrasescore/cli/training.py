@@ -72,23 +72,23 @@ def run_trainer(
 
     unit = trainer.task.unit
     parameters = sum(p.numel() for p in trainer.network.parameters())
-    reporter.say(f"network of {parameters:,} parameters on {trainer.device}")
+    reporter.log(f"network of {parameters:,} parameters on {trainer.device}")
     if trainer.progress.update:
-        reporter.say(f"resuming after update {trainer.progress.update}")
+        reporter.log(f"resuming after update {trainer.progress.update}")
     measured = _measured(trainer)
     if measured != _TRAINING:
-        reporter.say(
+        reporter.log(
             "the training loss is that of the updates since the line before, with dropout; the weights of the lowest "
             f"{measured} loss are kept"
         )
     if seconds := seconds_left(trainer):
-        reporter.say(f"training takes about {duration(seconds)}, if the loss falls for so long")
+        reporter.log(f"training takes about {duration(seconds)}, if the loss falls for so long")
     with reporter.task("training") as task:
         evaluations: list[Evaluation] = []
 
         def on_evaluation(evaluation: Evaluation) -> None:
             evaluations.append(evaluation)
-            reporter.say(_evaluation_line(evaluation, unit))
+            reporter.log(_evaluation_line(evaluation, unit))
 
         trainer.watcher = Watcher(
             on_update=lambda status: task.update(status.spent, _status_line(status, unit, measured)),
@@ -98,18 +98,18 @@ def run_trainer(
         progress = trainer.train()
     if progress.finished is None:
         how = "the same command without --restart resumes it" if restarted else "the same command resumes"
-        reporter.say(f"stopped after update {progress.update}; {how}")
+        reporter.log(f"stopped after update {progress.update}; {how}")
         return stop.exit_code
     if learns_by_heart(evaluations):
-        reporter.say(
+        reporter.log(
             f"the loss on other data has risen again while that on the {unit}s learnt from fell: the network has begun "
             "to learn them by heart; more --dropout, or a smaller budget, may give better weights"
         )
-    reporter.say(
+    reporter.log(
         f"done after update {progress.update}: {progress.finished}; the weights of update {progress.best_update} "
         f"are in {trainer.folder.path}"
     )
-    reporter.say(f"next: {next_command}")
+    reporter.log(f"next: {next_command}")
     return 0
 
 

@@ -26,7 +26,7 @@ from phrasescore.files import STANDARD_STREAM, display_name, open_output, requir
 from phrasescore.model_files import files_of_models
 from phrasescore.pictures import check_picture
 from phrasescore.search.search_config import SearchConfig
-from phrasescore.text import Say, chunks, lines_of, text_lines
+from phrasescore.text import Log, chunks, lines_of, text_lines
 from phrasescore.tokenisation import tokenise_lines
 from phrasescore.words import split_words
 
@@ -110,50 +110,50 @@ def run(args: argparse.Namespace) -> int:
     if args.attention and not translator.has_attention:
         raise UserError("--attention: this network has no attention to draw; leave --attention out")
     if scorer.note is not None:
-        reporter.say(scorer.note)
+        reporter.log(scorer.note)
     if (args.text, args.output) == (STANDARD_STREAM, STANDARD_STREAM) and sys.stdin.isatty():
-        return _converse(args, translator, reporter.say)
+        return _converse(args, translator, reporter.log)
     name = display_name(args.text)
     # A progress bar would interleave with translations on the terminal.
     reporter = Reporter(quiet=args.quiet or (args.output == STANDARD_STREAM and sys.stdout.isatty()))
     pictures: list[tuple[bytes, Translation]] = []
     done, started = 0, time.monotonic()
     with open_output(args.output) as output, reporter.task("translating") as task:
-        for sentences, translations in _translate(args, translator, reporter.say):
+        for sentences, translations in _translate(args, translator, reporter.log):
             output.writelines(_lines(args, sentences, translations))
             output.flush()
             done += len(sentences)
             task.update(None, f"{done:,} sentences, {done / (time.monotonic() - started):,.0f} sentences/s")
             firsts = [(sentence, some[0]) for sentence, some in zip(sentences, translations, strict=True) if some]
             pictures += firsts[: _PICTURES - len(pictures)]
-    translator.unknown.warn_if_many(name, "network", reporter.say)
+    translator.unknown.warn_if_many(name, "network", reporter.log)
     if args.attention:
         _draw(args, pictures)
     return 0
 
 
 def _translate(
-    args: argparse.Namespace, translator: Translator, say: Say
+    args: argparse.Namespace, translator: Translator, log: Log
 ) -> Iterator[tuple[list[bytes], list[list[Translation]]]]:
-    """Yield the input in chunks with its translations; lines that are not UTF-8 are reported to `say`."""
+    """Yield the input in chunks with its translations; lines that are not UTF-8 are reported to `log`."""
     first = 0
-    for lines in chunks(text_lines(args.text, say), _BATCHES_AT_ONCE * args.batch_size):
+    for lines in chunks(text_lines(args.text, log), _BATCHES_AT_ONCE * args.batch_size):
         sentences = _prepared(args, lines)
         yield sentences, translator.translate(sentences, first)
         first += len(sentences)
 
 
-def _converse(args: argparse.Namespace, translator: Translator, say: Say) -> int:
-    """Translate each line that is typed; lines that are not UTF-8 are reported to `say`."""
+def _converse(args: argparse.Namespace, translator: Translator, log: Log) -> int:
+    """Translate each line that is typed; lines that are not UTF-8 are reported to `log`."""
     print("one sentence a line, Ctrl-D to end", file=sys.stderr)
-    for number, line in enumerate(lines_of(sys.stdin.buffer, display_name(STANDARD_STREAM), say)):
+    for number, line in enumerate(lines_of(sys.stdin.buffer, display_name(STANDARD_STREAM), log)):
         sentences = _prepared(args, [line])
         translations = translator.translate(sentences, number)
         sys.stdout.buffer.writelines(_lines(args, sentences, translations))
         sys.stdout.buffer.flush()
         if args.attention and translations[0]:
             _draw(args, [(sentences[0], translations[0][0])])
-    translator.unknown.warn_if_many(display_name(STANDARD_STREAM), "network", say)
+    translator.unknown.warn_if_many(display_name(STANDARD_STREAM), "network", log)
     return 0
 
 

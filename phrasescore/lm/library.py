@@ -18,7 +18,7 @@ from phrasescore.lm.scorer import NeuralLmScorer
 from phrasescore.lm.settings import DEFAULT_PRESET, SECTIONS, LmSettings
 from phrasescore.lm.training import prepare
 from phrasescore.scoring.given_pairs import Text, clean_text
-from phrasescore.text import Say, silently
+from phrasescore.text import Log, no_log
 from phrasescore.training.layers import Layer, by_section, check_nothing_is_held_out
 from phrasescore.training.loop import Evaluation, Status, Watcher
 from phrasescore.training.start import Start
@@ -47,7 +47,7 @@ def lm_train(
     restart: bool = False,
     on_update: Callable[[Status], None] = lambda status: None,
     on_evaluation: Callable[[Evaluation], None] = lambda evaluation: None,
-    say: Say = silently,
+    log: Log = no_log,
     **options: Any,
 ) -> None:
     """Train a neural language model, as `phrasescore lm train` does.
@@ -64,7 +64,7 @@ def lm_train(
         restart: start over even if the folder holds a run.
         on_update: called periodically with the loss and the fraction of the training that is complete.
         on_evaluation: called with each evaluation.
-        say: called with a line about unusual input.
+        log: called with a line about unusual input.
         options: settings that override the preset, by their names in TOML, such as `order=5`, `epochs=10`; `phrasescore
             lm train --help-all` lists them.
 
@@ -78,7 +78,7 @@ def lm_train(
         check_nothing_is_held_out(settings.given, "validation")
     settle_memory()
     other = None if validation is None else Path(validation)
-    trainer, _ = prepare(text, Path(folder), settings, choose_device(device, precision), other, Start(restart, say=say))
+    trainer, _ = prepare(text, Path(folder), settings, choose_device(device, precision), other, Start(restart, log=log))
     trainer.watcher = Watcher(on_update, on_evaluation)
     trainer.train()
 
@@ -93,7 +93,7 @@ def lm_score(
     weight_text: str | Path | None = None,
     device: str = "auto",
     precision: Precision = "auto",
-    say: Say = silently,
+    log: Log = no_log,
 ) -> LmScores:
     """Return ln p (natural logs) of each sentence under a neural language model, and the perplexity of the text.
 
@@ -107,7 +107,7 @@ def lm_score(
         weight_text: a text, not the scored one, on which to optimise that weight instead.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         precision: of matrix products: `auto`, `fp32` or `bf16`.
-        say: called with a line about unusual lines of `weight_text`.
+        log: called with a line about unusual lines of `weight_text`.
 
     Raises:
         TypeError: a sentence is neither `str` nor `bytes`.
@@ -125,7 +125,7 @@ def lm_score(
     scorer = NeuralLmScorer.load(
         Path(model), choose_device(device, precision), None if backoff is None else Path(backoff), unnormalised
     )
-    weight = interpolate if weight_text is None else learn_weight(scorer, Path(weight_text), say)
+    weight = interpolate if weight_text is None else learn_weight(scorer, Path(weight_text), log)
     summary = TextScores(scorer, weight)
     found = [
         [float(words.sum()) for words in summary.add(some)]

@@ -18,7 +18,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.lm.interpolation import Scores, best_weight, interpolate
 from phrasescore.perplexity import perplexity
-from phrasescore.text import Say, chunks, silently, utf8_lines
+from phrasescore.text import Log, chunks, no_log, utf8_lines
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
@@ -60,15 +60,15 @@ def score_text(
         raise UserError(f"{display_name(path)}: is empty; give a tokenised text, one sentence a line")
 
 
-def learn_weight(scorer: NeuralLmScorer, path: Path, say: Say = silently) -> float:
+def learn_weight(scorer: NeuralLmScorer, path: Path, log: Log = no_log) -> float:
     """Return the weight of the network that maximises the likelihood of a text; see `best_weight`.
 
-    `say` is called with unusual lines of the text.
+    `log` is called with unusual lines of the text.
 
     Raises:
         UserError: see `score_text`; or the text is not UTF-8.
     """
-    scored = list(score_text(scorer, path, partial(utf8_lines, say=say)))
+    scored = list(score_text(scorer, path, partial(utf8_lines, log=log)))
     network = [scores for some in scored for scores in some.network]
     backoff = [scores for some in scored for scores in some.backoff]
     return best_weight(np.concatenate(network), np.concatenate(backoff))

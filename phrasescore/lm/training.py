@@ -154,8 +154,8 @@ def prepare(
         )
 
     def read() -> tuple[NumberedText, NumberedText | None]:
-        numbered = read_text(text, partial(text_lines, say=start.say))
-        return numbered, None if validation is None else read_text(validation, partial(utf8_lines, say=start.say))
+        numbered = read_text(text, partial(text_lines, log=start.log))
+        return numbered, None if validation is None else read_text(validation, partial(utf8_lines, log=start.log))
 
     with run_folder(folder, start.restart, KIND, start.ranks) as home:
         numbered, to_validate = start.ranks.once_a_machine(read, folder / TRAINING_STATE)

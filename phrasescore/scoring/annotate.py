@@ -36,7 +36,7 @@ from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
 from phrasescore.table.entry import LineFault, cut_line
 from phrasescore.table.factors import SURFACE
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker
-from phrasescore.text import Say, silently
+from phrasescore.text import Log, no_log
 from phrasescore.workers import Shared, map_ordered, start_workers
 
 _KILLED = "annotating: a process was killed, most likely for want of memory; use fewer processes"
@@ -197,7 +197,7 @@ def annotate(
     restart: bool = False,
     block_lines: int = CHUNK_LINES,
     progress: Callable[[Counts, float | None], None] = lambda counts, share: None,
-    say: Say = silently,
+    log: Log = no_log,
 ) -> Counts:
     """Append columns to every line of a phrase table, in order; all other bytes stay unchanged.
 
@@ -220,7 +220,7 @@ def annotate(
         restart: discard the work of an interrupted run.
         block_lines: approximate number of lines of a chunk.
         progress: called after each chunk with the counts so far and the fraction of the table that has been read.
-        say: called with a line when an interrupted run is resumed.
+        log: called with a line when an interrupted run is resumed.
 
     Raises:
         UserError: an interrupted run had other inputs or options, the table is empty, malformed or unreadable, the
@@ -242,7 +242,7 @@ def annotate(
     )
     counts = Counts()
     reading = _Reading(table, limit, shard, block_lines)
-    with _open_chunks(output, table, task, reading, restart=restart, say=say) as (append, done):
+    with _open_chunks(output, table, task, reading, restart=restart, log=log) as (append, done):
         for facts in done:
             counts.add(Counts(**facts))
         counts.lines_of_run_before = counts.lines_read
@@ -268,7 +268,7 @@ Append = Callable[[bytes, dict[str, Any]], object]
 
 @contextlib.contextmanager
 def _open_chunks(
-    output: str | Path | None, table: str | Path, task: Annotation, reading: _Reading, *, restart: bool, say: Say
+    output: str | Path | None, table: str | Path, task: Annotation, reading: _Reading, *, restart: bool, log: Log
 ) -> Iterator[tuple[Append, list[dict[str, Any]]]]:
     """Open the output; yield a function that appends a chunk and its facts, and the facts of existing chunks.
 
@@ -286,7 +286,7 @@ def _open_chunks(
             if shard is not None:
                 forget_part(output)
             if resumable.note:
-                say(resumable.note)
+                log(resumable.note)
             yield resumable.append, list(resumable.chunks)
         if shard is not None:
             lines = sum(facts["lines_written"] for facts in resumable.chunks if facts != _NO_LINES)

@@ -10,7 +10,7 @@ from phrasescore.configuration import Section, option
 from phrasescore.errors import OptionError
 from phrasescore.table.blocks import Shard, require_table_file
 from phrasescore.table.sources import sources_in_texts
-from phrasescore.text import Say
+from phrasescore.text import Log
 
 if TYPE_CHECKING:
     from phrasescore.scoring.scorer import PhraseScorer
@@ -84,15 +84,15 @@ class AnnotateConfig(Section):
         if self.part() is not None:
             require_table_file(table, "shard")
 
-    def arguments(self, scorer: PhraseScorer, say: Say) -> dict[str, Any]:
-        """Return the arguments of `scoring.annotate.annotate`; this reads the texts, and calls `say` with warnings.
+    def arguments(self, scorer: PhraseScorer, log: Log) -> dict[str, Any]:
+        """Return the arguments of `scoring.annotate.annotate`; this reads the texts, and calls `log` with warnings.
 
         Raises:
             UserError: a text cannot be read, or the scorer lacks a column.
         """
         return {
             "columns": None if self.columns is None else [scorer.column(name) for name in self.columns],
-            "only_sources": sources_in_texts(self.only_sources_in, say) if self.only_sources_in else None,
+            "only_sources": sources_in_texts(self.only_sources_in, log) if self.only_sources_in else None,
             "shard": self.part(),
             **{name: getattr(self, name) for name in ("replace_last", "limit", "on_error", "processes", "scheduler")},
         }

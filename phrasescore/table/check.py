@@ -18,7 +18,7 @@ from phrasescore.table.entry import LOWEST_LOG, SEPARATOR, Entry, LineFault, par
 from phrasescore.table.factors import describe_factors
 from phrasescore.table.reader import TableReader
 from phrasescore.table.runs import SourceRuns
-from phrasescore.text import Show, counted, is_text, unseen
+from phrasescore.text import ProgressCallback, counted, is_text, no_progress
 from phrasescore.words import split_words
 
 _PROPERTY = re.compile(rb"\{\{(\S+) [^}]*\}\}")
@@ -75,7 +75,7 @@ def check_table(
     *,
     columns: int | None = None,
     limit: int | None = None,
-    show: Show = unseen,
+    progress: ProgressCallback = no_progress,
 ) -> TableReport:
     """Check a whole table and report its content.
 
@@ -83,7 +83,7 @@ def check_table(
         path: the table.
         columns: the number of score columns, as in `num-features` of moses.ini.
         limit: the number of lines to read.
-        show: progress callback.
+        progress: progress callback.
 
     Raises:
         UserError: the file cannot be read at all, or its compressed data is damaged.
@@ -98,7 +98,7 @@ def check_table(
                 checker.fault(chunk.faulty[index].fault)
             else:
                 checker.add(next(good))
-        show(chunk.share_read, counted(checker.report.lines, "line"))
+        progress(chunk.share_read, counted(checker.report.lines, "line"))
     checker.report.factors = reader.shape.factors
     checker.finish(path)
     return checker.report

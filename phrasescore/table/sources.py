@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from phrasescore.files import sha256_of_input
-from phrasescore.text import Say, silently, text_lines
+from phrasescore.text import Log, no_log, text_lines
 from phrasescore.words import phrases_of, split_words
 from phrasescore.workers import Shared, Stored
 
@@ -15,20 +15,18 @@ from phrasescore.workers import Shared, Stored
 LONGEST_PHRASE = 20
 
 
-def phrases_in_texts(
-    paths: Iterable[str | Path], longest: int = LONGEST_PHRASE, say: Say = silently
-) -> frozenset[bytes]:
+def phrases_in_texts(paths: Iterable[str | Path], longest: int = LONGEST_PHRASE, log: Log = no_log) -> frozenset[bytes]:
     """Return every run of 1 to `longest` words in the lines of tokenised texts.
 
     A table filtered by these sources translates the texts in the same way as the whole table
-    (scripts/training/filter-model-given-input.pl). `say` is called if lines are not UTF-8.
+    (scripts/training/filter-model-given-input.pl). `log` is called if lines are not UTF-8.
 
     Raises:
         UserError: a file cannot be read, or is not a text.
     """
     phrases: set[bytes] = set()
     for path in paths:
-        for line in text_lines(path, say):
+        for line in text_lines(path, log):
             phrases.update(phrases_of(split_words(line), longest))
     return frozenset(phrases)
 
@@ -50,8 +48,8 @@ class SourcesInTexts:
         return phrases_in_texts(text.place for text in self.texts)
 
 
-def sources_in_texts(paths: Sequence[str | Path], say: Say = silently) -> Shared[frozenset[bytes]]:
+def sources_in_texts(paths: Sequence[str | Path], log: Log = no_log) -> Shared[frozenset[bytes]]:
     """Return the result of `phrases_in_texts` as a handle for tasks; workers read the texts again if they are files."""
     digests = [sha256_of_input(path) for path in paths]
     texts = tuple(Stored.at(path, digest) for path, digest in zip(paths, digests, strict=True) if digest is not None)
-    return Shared(phrases_in_texts(paths, say=say), SourcesInTexts(texts) if len(texts) == len(paths) else None)
+    return Shared(phrases_in_texts(paths, log=log), SourcesInTexts(texts) if len(texts) == len(paths) else None)

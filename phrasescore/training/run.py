@@ -67,13 +67,13 @@ def prepare(
     state = folder / TRAINING_STATE
 
     def read() -> tuple[PairData, PairData | None]:
-        data = read_table(table, state, settings.data, show=start.show, say=start.say)
+        data = read_table(table, state, settings.data, progress=start.progress, log=start.log)
         if validation is None:
             return data, None
         vocabularies = data.source_vocabulary, data.target_vocabulary
         # The validation loss is unweighted, so the table needs no counts.
         unweighted = replace(settings.data, weight_by_count=False)
-        return data, read_table(validation, state, unweighted, vocabularies, start.show)
+        return data, read_table(validation, state, unweighted, vocabularies, start.progress)
 
     with run_folder(folder, start.restart, KIND, start.ranks) as home:
         data, others = start.ranks.once_a_machine(read, state)
@@ -201,11 +201,11 @@ def _prepare_text(
     config, state = settings.sentences or SentenceConfig(), folder / TRAINING_STATE
 
     def read() -> tuple[PairData, PairData | None]:
-        data = read_sentences(text, state, settings.data, config, show=start.show, say=start.say)
+        data = read_sentences(text, state, settings.data, config, progress=start.progress, log=start.log)
         if validation is None:
             return data, None
         vocabularies = data.source_vocabulary, data.target_vocabulary
-        return data, read_sentences(validation, state, settings.data, config, vocabularies, start.show, start.say)
+        return data, read_sentences(validation, state, settings.data, config, vocabularies, start.progress, start.log)
 
     with run_folder(folder, start.restart, KIND, start.ranks) as home:
         data, others = start.ranks.once_a_machine(read, state)

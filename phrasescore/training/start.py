@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from phrasescore.text import Say, Show, silently, unseen
+from phrasescore.text import Log, ProgressCallback, no_log, no_progress
 from phrasescore.training.loop import Trainer
 from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.run_folder import RunFolder
@@ -32,9 +32,9 @@ class Start:
 
     restart: bool = False
     """Whether to start over even if the folder holds a run."""
-    show: Show = unseen
+    progress: ProgressCallback = no_progress
     """Callback for the progress of reading."""
-    say: Say = silently
+    log: Log = no_log
     """Callback that reports lines that are not UTF-8."""
     ranks: Ranks = ALONE
     """The processes that train together."""

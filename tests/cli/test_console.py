@@ -58,7 +58,7 @@ def test_a_message_is_a_line_that_a_terminal_can_show(
     assert shown.startswith("phrasescore: ")
     assert shown.removeprefix("phrasescore: ").removesuffix("\n")[-300:] == line[-300:]
     assert len(shown) < 1000
-    Reporter(quiet=False).say(message)
+    Reporter(quiet=False).log(message)
     assert capsys.readouterr().err == line + "\n"
 
 
@@ -168,7 +168,7 @@ def test_what_is_said_lands_in_no_file_that_got_the_number_of_standard_error(tmp
         "def run():\n"
         "    with open_output('out') as stream:\n"
         "        stream.write(b'result')\n"
-        "        Reporter(quiet=False).say('progress')\n"
+        "        Reporter(quiet=False).log('progress')\n"
         "        print('progress', file=sys.stderr)\n"
         "    raise UserError('the sentence')\n"
         "sys.exit(run_command('test', run))\n"

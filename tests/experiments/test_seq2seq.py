@@ -345,8 +345,8 @@ def test_a_list_is_not_changed_like_a_section(tmp_path: Path) -> None:
 
 def compared(config: Config, folder: Path, origin: Path, said: list[str] | None = None) -> dict[str, Any]:
     data = prepare("multi30k", folder / "data", "en", "fr", origin=origin)
-    say = silent if said is None else said.append
-    return compare(config, Sentences(data, config.searches, "cpu"), folder, say)
+    log = silent if said is None else said.append
+    return compare(config, Sentences(data, config.searches, "cpu"), folder, log)
 
 
 def test_a_comparison_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path) -> None:

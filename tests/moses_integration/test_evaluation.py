@@ -59,7 +59,7 @@ def test_lines_that_are_too_short_for_bleu(words: int, said: list[str], tmp_path
     """Lines shorter than four words are scored, although BLEU counts n-grams of up to four words."""
     text, found = tmp_path / "text", list[str]()
     text.write_text("".join(f"{' '.join(line.split()[:words])}\n" for line in REFERENCE.read_text().splitlines()))
-    evaluate([text], [text], tokenise="none", resamples=1, say=found.append)
+    evaluate([text], [text], tokenise="none", resamples=1, log=found.append)
     assert [
         sentence.removeprefix(f"{text}: ").split(",")[0] for sentence in found if "tokenised" not in sentence
     ] == said

@@ -39,7 +39,7 @@ def test_a_system_is_built_tuned_decoded_and_evaluated(dev: dict[str, Any], tmp_
         order=3,
         toolkit="embedded",
         processes=1,
-        say=said.append,
+        log=said.append,
         progress=lambda share, text: shown.append(text),
     )
     assert ini == tmp_path / "system/moses.ini"
@@ -66,7 +66,7 @@ def test_an_annotated_table_becomes_a_feature(tmp_path: Path) -> None:
     whole: dict[str, Any] = {"source": MINI / "dev.en", "reference": MINI / "dev.fr"}
     tuned = tmp_path / "asked.ini"
     smt.add_column(MINI / "moses.tuned.ini", table, tuned, weight=0.0)
-    found = smt.estimate_gain(tuned, **whole, **ALONE, nbest=10, say=said.append)
+    found = smt.estimate_gain(tuned, **whole, **ALONE, nbest=10, log=said.append)
     assert found["asked"] == ["TranslationModel0_4"]
     assert found["gain"] == pytest.approx(found["with_all"] - found["without"])
     assert said[-1].startswith("expected BLEU of ")

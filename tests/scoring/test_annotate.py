@@ -329,7 +329,7 @@ def test_an_option_that_differs_from_the_interrupted_run_is_an_error(
     message = f"{output}: an earlier run had {what}; give the same to resume it, or --restart to discard its work"
     with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
         annotate(path, output=output, **{**before, **options})
-    annotate(path, output=output, **before, say=said.append)
+    annotate(path, output=output, **before, log=said.append)
     assert said == [f"{output}: resuming after chunk 1 of an interrupted run"]
 
 
@@ -345,7 +345,7 @@ def test_an_edit_of_the_source_code_does_not_discard_work(tmp_path: Path, monkey
     for name in list(sys.modules):
         if name.startswith("phrasescore") and hasattr(sys.modules[name], "code_version"):
             monkeypatch.setattr(f"{name}.code_version", lambda *_: "edited")
-    annotate(path, SCORER, output, block_lines=1, processes=1, say=said.append)
+    annotate(path, SCORER, output, block_lines=1, processes=1, log=said.append)
     assert said == [f"{output}: resuming after chunk 1 of an interrupted run"]
 
 

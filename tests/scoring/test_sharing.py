@@ -175,20 +175,20 @@ def test_an_interrupted_run_is_resumed(expected: bytes, tmp_path: Path) -> None:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            annotated(output, progress=progress, say=said.append, **options)
+            annotated(output, progress=progress, log=said.append, **options)
         assert not output.exists()
 
     stop_after(3, processes=1)
     stop_after(2, processes=2)
     assert said.pop().endswith("out.gz: resuming after chunk 3 of an interrupted run")
-    assert annotated(output, processes=1, say=said.append) == expected
+    assert annotated(output, processes=1, log=said.append) == expected
     assert said.pop().endswith("out.gz: resuming after chunk 5 of an interrupted run")
     assert [path.name for path in tmp_path.iterdir()] == ["out.gz"]
     output.unlink()
     stop_after(2, processes=1)
     with pytest.raises(UserError, match=r"out.gz: an earlier run had limit none \(now 19000\); give the same to"):
-        annotated(output, processes=1, say=said.append, limit=19_000)
-    assert annotated(output, processes=1, say=said.append, limit=19_000, restart=True) in expected
+        annotated(output, processes=1, log=said.append, limit=19_000)
+    assert annotated(output, processes=1, log=said.append, limit=19_000, restart=True) in expected
     assert not said
 
 

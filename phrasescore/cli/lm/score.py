@@ -102,10 +102,10 @@ def run(args: argparse.Namespace) -> int:
     settle_memory()
     device = choose_device(args.device, args.precision)
     scorer = NeuralLmScorer.load(args.model, device, args.backoff, args.unnormalised)
-    say = Reporter(quiet=False).say
-    weight = learn_weight(scorer, args.weight_text, say) if args.interpolate == _AUTO else args.interpolate
+    log = Reporter(quiet=False).log
+    weight = learn_weight(scorer, args.weight_text, log) if args.interpolate == _AUTO else args.interpolate
     found = TextScores(scorer, weight)
-    for scored in score_text(scorer, args.text, partial(text_lines, say=say)):
+    for scored in score_text(scorer, args.text, partial(text_lines, log=log)):
         final = found.add(scored)
         if not args.summary:
             sys.stdout.writelines(f"{scores.sum():.9g}\n" for scores in final)

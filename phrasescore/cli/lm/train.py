@@ -84,10 +84,10 @@ def run(args: argparse.Namespace) -> int:
                 settings,
                 device,
                 args.validation,
-                Start(args.restart, say=reporter.say, ranks=ranks),
+                Start(args.restart, log=reporter.log, ranks=ranks),
             )
         penalty = settings.model.self_normalise
-        reporter.say(
+        reporter.log(
             f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; "
             "losses are nats per word, ends of sentences included"
             + (f"; that of training has {penalty:g} (ln Z)^2 in it" if penalty else "")

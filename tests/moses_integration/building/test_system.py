@@ -27,7 +27,7 @@ from moses_integration.toolkits.moses import MosesToolkit
 from moses_integration.toolkits.toolkit import BuildingToolkit, NbestRequest, TuningRequest
 from moses_integration.tuning.tuning_config import TuningConfig
 from phrasescore.errors import UserError
-from phrasescore.text import Show
+from phrasescore.text import ProgressCallback
 from tests.conftest import MINI
 from tests.moses_integration.building.test_alignment import die
 
@@ -120,7 +120,7 @@ def test_each_step_is_told_of_and_the_estimator_is_named(tmp_path: Path, no_mose
     told: list[str] = []
     source, target, alignment = (tmp_path / name for name in ("a.en", "a.fr", "a.align"))
     tables = EmbeddedToolkit(1).build_tables
-    build_system(source, target, tmp_path / "system", TOKENISED, tables, alignment, say=told.append)
+    build_system(source, target, tmp_path / "system", TOKENISED, tables, alignment, log=told.append)
     assert [line.partition(":")[0] for line in told] == ["text", "alignment", "tables", *2 * ["language model"]]
     assert told[3] == "language model: estimator embedded"
 
@@ -131,7 +131,7 @@ def test_text_that_is_not_utf8_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "a.align").write_text("0-0 1-1\n0-0 1-1\n")
     told: list[str] = []
     texts = (tmp_path / "a.en", tmp_path / "a.fr", tmp_path / "system")
-    build_system(*texts, TOKENISED, EmbeddedToolkit(1).build_tables, tmp_path / "a.align", say=told.append)
+    build_system(*texts, TOKENISED, EmbeddedToolkit(1).build_tables, tmp_path / "a.align", log=told.append)
     assert [line for line in told if "UTF-8" in line] == [
         f"{tmp_path}/a.fr: lines that are not UTF-8: 1, the first one 2; words in another encoding fit nothing else, "
         "so convert the text, by `iconv` for one"
@@ -228,7 +228,7 @@ def test_other_text_whose_sides_differ_in_length_is_named(tmp_path: Path) -> Non
 def test_what_a_message_names_is_kept(tmp_path: Path) -> None:
     """Files that a message names are kept, such as the log of a Moses step."""
 
-    def fail(corpus: Corpus, folder: Path, longest: int, show: Show) -> None:
+    def fail(corpus: Corpus, folder: Path, longest: int, progress: ProgressCallback) -> None:
         (folder / "model.log").write_text("why")
         raise UserError(f"the step failed; see {folder / 'model.log'}")
 
@@ -314,7 +314,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_two_builds_in_one_folder(tmp_path: Path) -> None:
-    def build_again(corpus: Corpus, folder: Path, longest: int, show: Show) -> None:
+    def build_again(corpus: Corpus, folder: Path, longest: int, progress: ProgressCallback) -> None:
         build(tmp_path / "system")
 
     texts = (MINI / "train.en", MINI / "train.fr", tmp_path / "system")

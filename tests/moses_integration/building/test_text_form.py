@@ -18,7 +18,7 @@ TOKENISED = [f"When we came , Mr. Brown had {number} apples , and a pear ." for 
 def warnings_for(lines: list[str], preparation: Preparation, tmp_path: Path) -> list[str]:
     raw, warned = tmp_path / "raw", list[str]()
     raw.write_text("".join(f"{line}\n" for line in lines))
-    prepare_file(raw, tmp_path / "prepared", preparation, say=warned.append)
+    prepare_file(raw, tmp_path / "prepared", preparation, log=warned.append)
     return [sentence.removeprefix(f"{raw}: ") for sentence in warned]
 
 

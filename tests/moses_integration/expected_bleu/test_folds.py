@@ -97,7 +97,7 @@ def test_lines_that_are_empty_on_one_side_only(tmp_path: Path) -> None:
     corpus.alignment.write_text("0-0\n\n0-0\n")
     (tmp_path / "work").mkdir()
     with suppress(UserError):  # a fold has no phrase pairs
-        build_folds(INI, corpus, tmp_path / "work", processes=1, say=warned.append)
+        build_folds(INI, corpus, tmp_path / "work", processes=1, log=warned.append)
     names = f"{corpus.source} and {corpus.target}"
     assert warned[0].startswith(f"{names}: 1 line is empty on one side only, the first is line 2; check")
 

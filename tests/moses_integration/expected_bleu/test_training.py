@@ -145,7 +145,7 @@ def test_whole_groups_are_held_out() -> None:
 def test_training_finds_the_right_pairs() -> None:
     lists = random_lists(200)
     told: list[str] = []
-    trained = train(lists, np.array([0.5, -0.5]), say=told.append)
+    trained = train(lists, np.array([0.5, -0.5]), log=told.append)
     assert trained.after.expected > trained.before.expected + 10
     assert trained.after.best > trained.before.best
     assert len(told) == 1 + len(L2_VALUES)

@@ -20,7 +20,7 @@ from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.toolkit import NbestRequest
 from phrasescore.files import write_lines
 from phrasescore.scoring.columns import Column
-from phrasescore.text import silently
+from phrasescore.text import no_log
 from tests.moses_integration.decoder.small_system import Line, SmallSystem
 
 OPTIONS = 9
@@ -53,7 +53,7 @@ def ini(tmp_path: Path) -> MosesIni:
 
 @pytest.fixture
 def toolkit() -> PlacingToolkit:
-    return PlacingToolkit(EmbeddedToolkit(1), PrefersLast(), silently)
+    return PlacingToolkit(EmbeddedToolkit(1), PrefersLast(), no_log)
 
 
 def test_options_are_those_of_tuning_whatever_the_weights_are(
