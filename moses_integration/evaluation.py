@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration.building.text_form import form_of
-from moses_integration.placed.names import without_names
+from moses_integration.text_table.position_tags import strip_tags
 from phrasescore.configuration import option
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
@@ -249,7 +249,7 @@ def _read_parallel(
     paths = (*outputs, *references)
     readers = [text_lines] * len(outputs) + [utf8_lines] * len(references)
     texts = [
-        [without_names(line).decode("utf-8", "replace") for line in lines(path, log)]
+        [strip_tags(line).decode("utf-8", "replace") for line in lines(path, log)]
         for lines, path in zip(readers, paths, strict=True)
     ]
     for text, path in zip(texts, paths, strict=True):

@@ -22,10 +22,10 @@ from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import parse_entry
-from moses_integration.placed.columns import ScorerColumns
-from moses_integration.placed.system import place_text
 from moses_integration.rescoring.features import FeatureSpec, load_features
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank
+from moses_integration.text_table.context_columns import ContextColumns
+from moses_integration.text_table.indexed_system import write_indexed_system
 from moses_integration.toolkits.embedded import Translating
 from phrasescore.device import choose_device, one_thread
 from phrasescore.files import write_lines
@@ -45,7 +45,7 @@ class Rescoring:
 
 
 def time_translating(
-    ini: MosesIni, source: Sequence[bytes], column: ScorerColumns | None = None, rescoring: Rescoring | None = None
+    ini: MosesIni, source: Sequence[bytes], column: ContextColumns | None = None, rescoring: Rescoring | None = None
 ) -> Json:
     """Measure the decoding time.
 
@@ -95,13 +95,15 @@ def time_translating(
     return {"device": str(device), **whole, **more}
 
 
-def _place(ini: MosesIni, source: Sequence[bytes], folder: Path, column: ScorerColumns) -> tuple[MosesIni, list[bytes]]:
+def _place(
+    ini: MosesIni, source: Sequence[bytes], folder: Path, column: ContextColumns
+) -> tuple[MosesIni, list[bytes]]:
     """Build the per-text system in a new folder; return it with the indexed sentences."""
     folder.mkdir()
     text = folder / "source"
     write_lines(text, source)
-    placed = place_text(ini, text, folder, column)
-    return MosesIni.read(placed.ini), list(text_lines(placed.text))
+    indexed = write_indexed_system(ini, text, folder, column)
+    return MosesIni.read(indexed.ini), list(text_lines(indexed.text))
 
 
 def _one_word(source: Sequence[bytes]) -> bytes:

@@ -18,9 +18,9 @@ from experiments.training import train
 from moses_integration.building.system_folder import VALIDATION
 from moses_integration.building.table_lines import PHRASE_TABLE
 from moses_integration.ini import NEW_WEIGHT, MosesIni, add_columns, add_columns_in_context, add_feature
-from moses_integration.placed.columns import ScorerColumns
-from moses_integration.placed.in_context import name_networks
 from moses_integration.rescoring.features import UNNORMALISED, FeatureSpec
+from moses_integration.text_table.context_columns import ContextColumns
+from moses_integration.text_table.context_sections import name_networks
 from phrasescore.documents import read_json
 from phrasescore.files import sha256_of
 from phrasescore.model_files import CONFIG, WEIGHTS
@@ -109,10 +109,10 @@ class Networks:
             specs.append(FeatureSpec(label, self._folder / name, column))
         return specs
 
-    def context_column(self, processes: int | None = None) -> ScorerColumns:
+    def context_column(self, processes: int | None = None) -> ContextColumns:
         """Return the +CTX column for per-text phrase tables; train its network if necessary."""
         self._train(CONTEXT)
-        return ScorerColumns(load_scorer(self._folder / CONTEXT, precision="fp32"), processes)
+        return ContextColumns(load_scorer(self._folder / CONTEXT, precision="fp32"), processes)
 
     def described(self) -> dict[str, Json]:
         """Describe each network in use: its training, and the perplexities of language models."""

@@ -25,9 +25,9 @@ from moses_integration.decoder.settings import read_settings
 from moses_integration.evaluation import measure, p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import read_nbest
-from moses_integration.placed.toolkit import PlacingToolkit
 from moses_integration.rescoring.features import FeatureSpec, load_features, share_scoring
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank, starting_weights, tune_on_list
+from moses_integration.text_table.context_toolkit import ContextToolkit
 from moses_integration.toolkits.choice import choose_toolkit
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_references
@@ -217,7 +217,7 @@ class Ablation:
     def _toolkit_of(self, row: Row) -> Toolkit:
         if "CTX" not in row.parts:
             return self._toolkit
-        return PlacingToolkit(self._toolkit, self._networks.context_column(self._processes), self._log)
+        return ContextToolkit(self._toolkit, self._networks.context_column(self._processes), self._log)
 
     def _translate(self, row: Row, ini: MosesIni, found: Json, translate: Translate) -> Json:
         """Translate and score the test set with the weights of one tuning run."""

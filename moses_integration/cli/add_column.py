@@ -9,7 +9,7 @@ from pathlib import Path
 from moses_integration.cli.options import finite, read_ini
 from moses_integration.cli.texts import require_lasting
 from moses_integration.ini import NEW_WEIGHT, add_columns, files_at, score_count
-from moses_integration.placed.in_context import networks_of
+from moses_integration.text_table.context_sections import networks_of
 from phrasescore.cli.console import Reporter
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines, require_writable

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
 from moses_integration.ini import NEW_WEIGHT, add_feature, first_weight
-from moses_integration.placed.in_context import keep_option_weights, networks_of, with_columns
+from moses_integration.text_table.context_sections import keep_option_weights, networks_of, with_columns
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.errors import UsageError

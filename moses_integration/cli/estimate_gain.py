@@ -14,7 +14,7 @@ from moses_integration.cli.in_context import add_in_context_option, placing
 from moses_integration.cli.options import add_toolkit_options, read_ini, toolkit_of
 from moses_integration.cli.texts import add_text_options
 from moses_integration.cli.work_folder import work_folder
-from moses_integration.placed.in_context import networks_of
+from moses_integration.text_table.context_sections import networks_of
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive
 from phrasescore.errors import UserError

@@ -6,14 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_integration.placed.in_context import name_networks, networks_of, require_tuned_for
+from moses_integration.text_table.context_sections import name_networks, networks_of, require_tuned_for
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_device_options, add_plugin_option, refuse_idle
 from phrasescore.errors import UsageError, UserError
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
-    from moses_integration.placed.columns import ScorerColumns
+    from moses_integration.text_table.context_columns import ContextColumns
     from moses_integration.toolkits.toolkit import Toolkit
 
 
@@ -58,7 +58,7 @@ def placing(
         UserError: a network cannot be used or differs from the one in tuning, or the ini lacks the column.
     """
     from moses_integration.ini import add_columns_in_context
-    from moses_integration.placed.toolkit import PlacingToolkit
+    from moses_integration.text_table.context_toolkit import ContextToolkit
 
     columns = context_column(args, ini, reporter)
     if columns is None:
@@ -72,10 +72,10 @@ def placing(
     if tunes:
         name_networks(ini, args.in_context or networks_of(ini), columns.scorer.fingerprint)
     require_tuned_for(ini, columns)
-    return ini, PlacingToolkit(toolkit, columns, reporter.log)
+    return ini, ContextToolkit(toolkit, columns, reporter.log)
 
 
-def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) -> ScorerColumns | None:
+def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) -> ContextColumns | None:
     """Return the columns of the networks of --in-context, or else of the ini; None if there are none.
 
     Raises:
@@ -89,7 +89,7 @@ def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) 
                 raise UsageError(f"--{name}: changes nothing without a network in context; leave it out")
         refuse_idle(args, ["plugins"], "without a network in context")
         return None
-    from moses_integration.placed.columns import ScorerColumns
+    from moses_integration.text_table.context_columns import ContextColumns
     from phrasescore.scoring.scorer import load_scorer, require_in_context
 
     try:
@@ -99,4 +99,4 @@ def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) 
             raise
         raise UserError(f"{error}; or say by --in-context where the network of {ini.name} lies now") from error
     require_in_context(scorer)
-    return ScorerColumns(scorer, args.processes, args.scheduler, reporter.log, args.restart)
+    return ContextColumns(scorer, args.processes, args.scheduler, reporter.log, args.restart)

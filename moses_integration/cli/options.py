@@ -123,7 +123,7 @@ def read_ini(
         UserError: the ini cannot be read, or an output cannot be written.
     """
     from moses_integration.ini import MosesIni
-    from moses_integration.placed.in_context import networks_of
+    from moses_integration.text_table.context_sections import networks_of
 
     ini = MosesIni.read(path)
     require_writable(*outputs, inputs=(*ini.model_files(), *files_of_models([*networks_of(ini), *(networks or ())])))

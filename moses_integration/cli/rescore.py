@@ -14,8 +14,8 @@ from moses_integration.cli.dev_set import prepare_dev_set
 from moses_integration.cli.options import Distinct, natural, read_ini, say_spread
 from moses_integration.cli.texts import add_text_options, prepare_text
 from moses_integration.cli.work_folder import work_folder
-from moses_integration.placed.names import without_names
 from moses_integration.rescoring.features import FeatureSpec, needs_backoff
+from moses_integration.text_table.position_tags import strip_tags
 from moses_integration.tuning.tuning_config import WeightSearch
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
@@ -171,7 +171,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     ini = read_ini(args.ini, reporter, outputs=(args.output, args.nbest_output)) if args.ini else None
     with work_folder(None) as folder:
         dev = prepare_dev_set(args, ini, folder, reporter.log)
-    source = list(map(without_names, dev.sentences))
+    source = list(map(strip_tags, dev.sentences))
     entries = _read_list(args, source, [feature.label for feature in ini.features()] if ini else (), reporter)
     if not entries:
         raise ListFault("is empty; check what the decoder reported")
@@ -284,7 +284,7 @@ def _decoded_text(
 
     if args.prepared:
         refuse_idle(args, ["ini"], "with --weights and --prepared, which leave nothing for it to say")
-        return list(map(without_names, text_lines(args.source, reporter.log))), None
+        return list(map(strip_tags, text_lines(args.source, reporter.log))), None
     path = args.ini or tuned.ini
     if path is None:
         raise UsageError(
@@ -329,7 +329,7 @@ def _read_list(
     from moses_integration.nbest import read_nbest
     from moses_integration.rescoring.reranking import check_dense
 
-    entries = [replace(entry, words=without_names(entry.words)) for entry in read_nbest(args.nbest)]
+    entries = [replace(entry, words=strip_tags(entry.words)) for entry in read_nbest(args.nbest)]
     reporter.log(f"{display_name(args.nbest)}: {len(entries):,} translations of {len(source):,} sentences")
     # Check before the slow scoring.
     check_dense(entries, dense)

@@ -37,10 +37,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.placed.names import without_names
+    from moses_integration.text_table.position_tags import strip_tags
     from phrasescore.files import require_writable, write_lines
     from phrasescore.text import text_lines
 
     require_writable(args.output, inputs=[args.text])
-    write_lines(args.output, map(without_names, text_lines(args.text)))
+    write_lines(args.output, map(strip_tags, text_lines(args.text)))
     return 0

@@ -9,7 +9,7 @@ from moses_integration.cli.in_context import add_in_context_option, context_colu
 from moses_integration.cli.options import natural, read_ini
 from moses_integration.cli.texts import add_source_option, add_text_options, prepare_text
 from moses_integration.cli.work_folder import work_folder
-from moses_integration.placed.in_context import option_weights, require_tuned_for
+from moses_integration.text_table.context_sections import option_weights, require_tuned_for
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, add_sharing_options, refuse_idle
 from phrasescore.files import require_one_standard_input
@@ -67,7 +67,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.ini import MosesIni
-    from moses_integration.placed.system import place_text
+    from moses_integration.text_table.indexed_system import write_indexed_system
     from moses_integration.toolkits.moses_input import require_moses_words
     from phrasescore.errors import naming
     from phrasescore.files import display_name
@@ -95,12 +95,12 @@ def run(args: argparse.Namespace) -> int:
             # The indexed text is meant as input for Moses.
             require_moses_words(text_lines(prepared), prepared)
             origin = str(args.weights or args.ini)
-            made = place_text(ini, prepared, folder, columns, weights, origin, args.table_limit, chosen_by)
-    if made.sentences and not made.places:
+            made = write_indexed_system(ini, prepared, folder, columns, weights, origin, args.table_limit, chosen_by)
+    if made.sentences and not made.positions:
         reporter.log(f"{display_name(args.source)}: has no phrase of the table; give text as the system's is")
     a_sentence = f" ({made.lines / made.sentences:.0f} a sentence)" if made.sentences else ""
     reporter.log(
-        f"{made.ini}: written, with {made.lines:,} lines{a_sentence} for {made.places:,} positions; decode {made.text} "
-        "with it, by `phrasescore-smt decode --prepared`"
+        f"{made.ini}: written, with {made.lines:,} lines{a_sentence} for {made.positions:,} positions; decode "
+        f"{made.text} with it, by `phrasescore-smt decode --prepared`"
     )
     return 0

@@ -63,7 +63,7 @@ def prepare_text(
     """
     from moses_integration.building.system_text import SystemText
     from moses_integration.building.text_form import SYSTEM_TEXT_ADVICE, DeclaredForm, warn_about_form
-    from moses_integration.placed.text_digest import digest_of_text
+    from moses_integration.text_table.text_digest import digest_of_text
 
     if is_prepared:
         # Check only tokenisation: a prepared text may contain no escapes and no capitals.
@@ -71,7 +71,7 @@ def prepare_text(
         claim = DeclaredForm(tokenised=True, escaped=True, capitalised=False, advice=advice)
         write_lines(prepared, warn_about_form(text_lines(raw, log), display_name(raw), claim, log))
         if ini is not None and side == "source":
-            _require_placed_text(ini, prepared, raw)
+            _require_indexed_text(ini, prepared, raw)
         return prepared
     assert ini is not None, "text is prepared where no ini says how"
     if side == "source" and digest_of_text(ini) is not None:
@@ -88,9 +88,9 @@ def prepare_text(
     return prepared
 
 
-def _require_placed_text(ini: MosesIni, text: Path, raw: str | Path) -> None:
+def _require_indexed_text(ini: MosesIni, text: Path, raw: str | Path) -> None:
     """Raise a UserError if the ini has per-text tables for another text; `raw` names the text in messages."""
-    from moses_integration.placed.text_digest import digest_of_text
+    from moses_integration.text_table.text_digest import digest_of_text
 
     if digest_of_text(ini) not in (None, sha256_of(text)):
         raise UserError(

@@ -24,7 +24,7 @@ from moses_integration.cli.options import (
 )
 from moses_integration.cli.texts import add_text_options
 from moses_integration.cli.work_folder import work_folder
-from moses_integration.placed.in_context import networks_of
+from moses_integration.text_table.context_sections import networks_of
 from moses_integration.tuning.tuning_config import TuningConfig
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, add_section_options, given_options

@@ -22,7 +22,7 @@ from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
-from moses_integration.placed.names import without_names
+from moses_integration.text_table.position_tags import strip_tags
 from moses_integration.tuning.bleu import bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.checkpoint import TuningCheckpoint
@@ -83,7 +83,7 @@ class _Listing:
             if isinstance(feature, NeuralLanguageModelFeature):
                 columns = model.columns[feature.label]
                 values_KF[:, columns] = values_KF[:, columns].round(_NEURAL_DIGITS)
-        texts = [without_names(b" ".join(d.words)) for d in derivations]
+        texts = [strip_tags(b" ".join(d.words)) for d in derivations]
         # A sentence that could not be translated counts as an empty translation.
         statistics = bleu_statistics(self.references[number], texts or [b""])
         return _Listed(values_KF[:, model.tuneable_F], statistics[: len(texts)], statistics[0])

@@ -15,7 +15,7 @@ import pytest
 
 from moses_integration import evaluation
 from moses_integration.evaluation import evaluate, measure, p_value_over_runs
-from moses_integration.placed.names import name_of
+from moses_integration.text_table.position_tags import tag_word
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import succeed
@@ -67,7 +67,7 @@ def test_lines_that_are_too_short_for_bleu(words: int, said: list[str], tmp_path
 
 def test_names_of_places_are_no_part_of_a_translation(tmp_path: Path) -> None:
     named = tmp_path / "named"
-    named.write_bytes(b"".join(b"%b\n" % name_of(line, 0, 0) for line in REFERENCE.read_bytes().splitlines()))
+    named.write_bytes(b"".join(b"%b\n" % tag_word(line, 0, 0) for line in REFERENCE.read_bytes().splitlines()))
     assert measure(named, [REFERENCE]) == measure(REFERENCE, [REFERENCE])
 
 

@@ -62,7 +62,7 @@ INI = str(MINI / "moses.ini")
 BUILD = ["build", "-o", "FOLDER/system", "--source-language", "en", "--target-language", "fr"]
 TEXTS = [*BUILD, "--source", "x", "--target", "y"]
 TUNE = ["tune", INI, "--prepared", "-o", "FOLDER/tuned.ini", *QUICK]
-PLACE = ["text-table", "--prepared", "-o", "FOLDER/placed"]
+TEXT_TABLE = ["text-table", "--prepared", "-o", "FOLDER/indexed"]
 RESCORE = ["rescore", "--nbest", "FOLDER/bar", "--source", "FOLDER/two"]
 DEV = ["--source", "FOLDER/two", "--reference", "FOLDER/two"]
 DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
@@ -146,8 +146,8 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
             )
             for arguments in (
                 [*DECODE, "FOLDER/zeros.ini", "--source", "FOLDER/two"],
-                [*PLACE, "FOLDER/zeros.ini", "--source", "FOLDER/two"],
-                [*PLACE, INI, "--source", "FOLDER/two", "--weights", "FOLDER/zeros.ini"],
+                [*TEXT_TABLE, "FOLDER/zeros.ini", "--source", "FOLDER/two"],
+                [*TEXT_TABLE, INI, "--source", "FOLDER/two", "--weights", "FOLDER/zeros.ini"],
                 ["tune", "FOLDER/zeros.ini", "--prepared", "-o", "FOLDER/tuned.ini", *DEV],
                 ["estimate-gain", "FOLDER/zeros.ini", "--prepared", *DEV],
                 ["expected-bleu", "FOLDER/zeros.ini", "-o", "FOLDER/function"],
@@ -159,7 +159,7 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
             "table); replace it by path= with a separate table",
         ),
         (
-            [*PLACE, INI, "--source", "FOLDER/brackets"],
+            [*TEXT_TABLE, INI, "--source", "FOLDER/brackets"],
             "FOLDER/brackets: line 2: has `[X]`, which Moses takes for a non-terminal of a grammar; write its brackets",
         ),
         ([*DECODE, "FOLDER/compact.ini", "--source", "FOLDER/two"], "reads text tables, not PhraseDictionaryCompact"),
@@ -184,17 +184,29 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
             [*TUNE, "--source", "x", "--reference", "y", "--work", "FOLDER"],
             "has files that no earlier run left; give a new",
         ),
-        ([*PLACE, INI, "--source", "FOLDER/two", "-o", "FOLDER"], "has files that no earlier run left; give a new"),
-        ([*PLACE, INI, "--source", "FOLDER/bar"], "Moses expects 1 factor a word, separated by `|`; write"),
-        ([*PLACE, INI, "--source", "FOLDER/named"], "FOLDER/named: line 1: has U+FDD0, which is no character of text"),
-        ([*PLACE, "FOLDER/compact.ini", "--source", "FOLDER/two"], "reads text tables, not PhraseDictionaryCompact"),
-        ([*PLACE, "FOLDER/lost.ini", "--source", "FOLDER/two"], "gz does not exist, relative to FOLDER; move the ini"),
         (
-            [*PLACE, INI, "--source", "FOLDER/two", "--weights", "FOLDER/weights.ini"],
+            [*TEXT_TABLE, INI, "--source", "FOLDER/two", "-o", "FOLDER"],
+            "has files that no earlier run left; give a new",
+        ),
+        ([*TEXT_TABLE, INI, "--source", "FOLDER/bar"], "Moses expects 1 factor a word, separated by `|`; write"),
+        (
+            [*TEXT_TABLE, INI, "--source", "FOLDER/named"],
+            "FOLDER/named: line 1: has U+FDD0, which is no character of text",
+        ),
+        (
+            [*TEXT_TABLE, "FOLDER/compact.ini", "--source", "FOLDER/two"],
+            "reads text tables, not PhraseDictionaryCompact",
+        ),
+        (
+            [*TEXT_TABLE, "FOLDER/lost.ini", "--source", "FOLDER/two"],
+            "gz does not exist, relative to FOLDER; move the ini",
+        ),
+        (
+            [*TEXT_TABLE, INI, "--source", "FOLDER/two", "--weights", "FOLDER/weights.ini"],
             "FOLDER/weights.ini: TranslationModel0 has 4 features but 3 weights",
         ),
         (
-            [*PLACE, INI, "--source", "FOLDER/two", "-o", "FOLDER/my placed"],
+            [*TEXT_TABLE, INI, "--source", "FOLDER/two", "-o", "FOLDER/my indexed"],
             "cannot be written, because a space ends a value",
         ),
         (["strip-tags", "FOLDER/wide"], "FOLDER/wide: line 1: has a NUL"),

@@ -19,10 +19,16 @@ from moses_integration.cli import main
 from moses_integration.cli.decoder import main as decoder
 from moses_integration.ini import IN_CONTEXT, MosesIni
 from moses_integration.nbest import read_nbest
-from moses_integration.placed import columns as per_text
-from moses_integration.placed.in_context import NETWORKS, NETWORKS_SHA256, OPTIONS_BY, networks_of, with_columns
-from moses_integration.placed.names import MARK
 from moses_integration.segmentation import segments_of
+from moses_integration.text_table import context_columns as per_text
+from moses_integration.text_table.context_sections import (
+    NETWORKS,
+    NETWORKS_SHA256,
+    OPTIONS_BY,
+    networks_of,
+    with_columns,
+)
+from moses_integration.text_table.position_tags import MARK
 from phrasescore import annotate
 from phrasescore.cli import main as phrasescore
 from phrasescore.errors import UsageError
@@ -167,14 +173,14 @@ def test_faults_are_at_the_lines_that_the_user_knows(
 def test_the_table_of_a_text_translates_as_the_command_does(
     tuned: Path, network: Path, small_dev: tuple[Path, Path], tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    source, lists, folder = small_dev[0], tmp_path / "lists", tmp_path / "placed"
+    source, lists, folder = small_dev[0], tmp_path / "lists", tmp_path / "indexed"
     decode = ["decode", str(tuned), "--source", str(source), *EMBEDDED, "--nbest", str(lists), "5"]
     assert main(decode) == 0
     translations = capfdbinary.readouterr().out
     assert len(translations.splitlines()) == 12
     assert MARK not in translations + lists.read_bytes()
     assert len(next(iter(read_nbest(lists))).features()["TranslationModel0"]) == 5
-    place = [
+    index = [
         "text-table",
         str(tuned),
         "--source",
@@ -186,7 +192,7 @@ def test_the_table_of_a_text_translates_as_the_command_does(
         "1",
         "-q",
     ]
-    assert main([*place, "--device", "cpu", "--precision", "fp32"]) == 0
+    assert main([*index, "--device", "cpu", "--precision", "fp32"]) == 0
     out = tmp_path / "out"
     assert main(["decode", f"{folder}/moses.ini", "--source", f"{folder}/text", "-o", str(out), *ALONE]) == 0
     assert main(["strip-tags", str(out)]) == 0
@@ -214,10 +220,10 @@ def test_a_long_text_is_translated_part_by_part(
     decode = ["decode", str(tuned), "--source", str(small_dev[0]), *EMBEDDED]
     found = []
     for size in (1000, 5):
-        monkeypatch.setattr("moses_integration.placed.toolkit._PART", size)
+        monkeypatch.setattr("moses_integration.text_table.context_toolkit._PART", size)
         out, lists, work = (tmp_path / f"{name}{size}" for name in ("out", "lists", "work"))
         assert main([*decode, "-o", str(out), "--nbest", str(lists), "5", "--work", str(work)]) == 0
-        assert len([*work.glob("placed*/moses.ini")]) == -(-12 // size)
+        assert len([*work.glob("indexed*/moses.ini")]) == -(-12 // size)
         found.append((out.read_bytes(), [(entry.sentence, entry.words) for entry in read_nbest(lists)]))
     assert found[0] == found[1]
     assert {sentence for sentence, _ in found[0][1]} == set(range(12))
@@ -227,7 +233,7 @@ def test_a_long_text_is_translated_part_by_part(
 def test_moses_translates_part_by_part_as_we_do(
     moses_home: Path, tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moses_integration.placed.toolkit._PART", 5)
+    monkeypatch.setattr("moses_integration.text_table.context_toolkit._PART", 5)
     decode = ["decode", str(tuned), "--source", str(small_dev[0]), "--prepared", "-q", "--processes", "1"]
     found = []
     for toolkit in ("embedded", "moses"):
@@ -262,11 +268,11 @@ def test_moses_tunes_as_we_do_and_by_hand(
     # By hand, with the tuned weights but without the record of their options.
     found = with_columns(MosesIni.read(tmp_path / "tuned.ini"))
     found.write(tmp_path / "found.ini")
-    placed = tmp_path / "placed"
-    place = ["text-table", INI, "--source", source, "-o", str(placed), "--weights", str(tmp_path / "found.ini")]
-    assert main([*place, *context, *quick]) == 0
-    command = [str(moses_home / "bin/moses"), "-f", str(placed / "moses.ini"), "-v", "0"]
-    said = subprocess.run(command, input=(placed / "text").read_bytes(), capture_output=True, check=True).stdout
+    indexed = tmp_path / "indexed"
+    index = ["text-table", INI, "--source", source, "-o", str(indexed), "--weights", str(tmp_path / "found.ini")]
+    assert main([*index, *context, *quick]) == 0
+    command = [str(moses_home / "bin/moses"), "-f", str(indexed / "moses.ini"), "-v", "0"]
+    said = subprocess.run(command, input=(indexed / "text").read_bytes(), capture_output=True, check=True).stdout
     (tmp_path / "said").write_bytes(said.replace(b" \n", b"\n"))
     assert main(["strip-tags", str(tmp_path / "said"), "-o", str(tmp_path / "by-hand")]) == 0
     assert (tmp_path / "by-hand").read_bytes() == outputs[0]
@@ -275,7 +281,7 @@ def test_moses_tunes_as_we_do_and_by_hand(
 def test_faults_of_a_long_text_are_told_by_its_lines(
     tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("moses_integration.placed.toolkit._PART", 2)
+    monkeypatch.setattr("moses_integration.text_table.context_toolkit._PART", 2)
     text = tmp_path / "text"
     text.write_text("the dog\nthe cat\nthe | men\n")
     assert main(["decode", str(tuned), "--source", str(text), "-o", str(tmp_path / "out"), *EMBEDDED]) == 1
@@ -284,11 +290,11 @@ def test_faults_of_a_long_text_are_told_by_its_lines(
 
 
 def test_the_column_is_what_the_network_says_in_the_sentence(network: Path, tmp_path: Path) -> None:
-    text, folder = tmp_path / "text", tmp_path / "placed"
+    text, folder = tmp_path / "text", tmp_path / "indexed"
     sentences = (MINI / "dev.en").read_bytes().splitlines()[:3]
     text.write_bytes(b"\n".join(sentences) + b"\n")
-    place = ["text-table", INI, "--source", str(text), "--prepared", "-o", str(folder), "--in-context", str(network)]
-    assert main([*place, "--processes", "1", "-q", "--device", "cpu", "--precision", "fp32"]) == 0
+    index = ["text-table", INI, "--source", str(text), "--prepared", "-o", str(folder), "--in-context", str(network)]
+    assert main([*index, "--processes", "1", "-q", "--device", "cpu", "--precision", "fp32"]) == 0
     scorer = load_scorer(network, device="cpu", precision="fp32")
     named = [line.split() for line in (folder / "text").read_bytes().splitlines()]
     checked = 0
@@ -311,8 +317,8 @@ def test_the_column_is_what_the_network_says_in_the_sentence(network: Path, tmp_
 
 def test_tuned_weights_choose_no_other_options(network: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
     """Translation options do not depend on tuned weights, neither from `tune` nor from Moses' scripts."""
-    place = ["text-table", INI, "--source", str(small_dev[0]), "--prepared", "--in-context", str(network), "-q"]
-    command = [*place, "--processes", "1", "--device", "cpu", "--precision", "fp32", "--table-limit", "2"]
+    index = ["text-table", INI, "--source", str(small_dev[0]), "--prepared", "--in-context", str(network), "-q"]
+    command = [*index, "--processes", "1", "--device", "cpu", "--precision", "fp32", "--table-limit", "2"]
 
     def options(folder: str, *more: str) -> list[list[bytes]]:
         assert main([*command, "-o", str(tmp_path / folder), *more]) == 0
@@ -334,8 +340,8 @@ def test_several_processes_and_several_networks(network: Path, tmp_path: Path) -
     train(other, "--seed", "7")
 
     def column(folder: str, *options: str) -> list[float]:
-        place = ["text-table", INI, "--source", str(text), "--prepared", "-o", str(tmp_path / folder), "-q", *options]
-        assert main([*place, "--device", "cpu", "--precision", "fp32"]) == 0
+        index = ["text-table", INI, "--source", str(text), "--prepared", "-o", str(tmp_path / folder), "-q", *options]
+        assert main([*index, "--device", "cpu", "--precision", "fp32"]) == 0
         lines = gzip.decompress((tmp_path / folder / "phrase-table.gz").read_bytes()).splitlines()
         return [math.log(float(line.split(b" ||| ")[2].split()[4])) for line in lines]
 
@@ -483,11 +489,11 @@ def test_no_output_takes_the_place_of_a_network(
 
 
 def test_a_text_of_which_the_table_knows_nothing_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text, placed = tmp_path / "text", str(tmp_path / "placed")
+    text, indexed = tmp_path / "text", str(tmp_path / "indexed")
     text.write_text("xyzzy foo\n\n")
-    assert main(["text-table", INI, "--source", str(text), "--prepared", "-o", placed]) == 0
+    assert main(["text-table", INI, "--source", str(text), "--prepared", "-o", indexed]) == 0
     assert f"{text}: has no phrase of the table; give text as the system's is\n" in capsys.readouterr().err
-    decode = ["decode", f"{placed}/moses.ini", "--source", INI, "-o", str(tmp_path / "out"), *ALONE]
+    decode = ["decode", f"{indexed}/moses.ini", "--source", INI, "-o", str(tmp_path / "out"), *ALONE]
     assert main(decode) == 1
     assert "is not the text that the tables of" in capsys.readouterr().err
 
@@ -502,7 +508,9 @@ def test_what_moses_refuses_is_refused_before_anything_is_scored(
 ) -> None:
     """Input that Moses rejects is an error before scoring, and the message has the user's file name."""
     monkeypatch.setenv("MOSES_HOME", str(fake_moses(tmp_path / "moses")))
-    monkeypatch.setattr("moses_integration.placed.columns.ScorerColumns.values", Mock(side_effect=KilledError))
+    monkeypatch.setattr(
+        "moses_integration.text_table.context_columns.ContextColumns.values", Mock(side_effect=KilledError)
+    )
     renamed = tmp_path / "renamed.ini"
     lines = [line.replace("LM0", "LM_0") for line in MosesIni.read(Path(INI)).with_absolute_paths().lines]
     MosesIni(lines, "renamed").write(renamed)
@@ -553,12 +561,12 @@ def test_weights_are_for_the_network_that_they_were_sought_with(
     ini.write(tmp_path / "since.ini")
     for command in (
         ["decode", f"{tmp_path}/since.ini", "--source", source, "-o", out, *EMBEDDED],
-        ["text-table", f"{tmp_path}/since.ini", "--source", source, "--prepared", "-o", f"{tmp_path}/placed", "-q"],
+        ["text-table", f"{tmp_path}/since.ini", "--source", source, "--prepared", "-o", f"{tmp_path}/indexed", "-q"],
     ):
         assert main(command) == 1
         assert capsys.readouterr().err.endswith(refusal.format(ini=f"{tmp_path}/since.ini"))
-    place = ["text-table", INI, "--source", source, "--prepared", "-o", f"{tmp_path}/placed", "-q"]
-    assert main([*place, "--weights", str(tuned), "--in-context", str(other)]) == 1
+    index = ["text-table", INI, "--source", source, "--prepared", "-o", f"{tmp_path}/indexed", "-q"]
+    assert main([*index, "--weights", str(tuned), "--in-context", str(other)]) == 1
     assert capsys.readouterr().err.endswith(refusal.format(ini=tuned))
     # Tuning again accepts another network, because it finds new weights.
     tune = ["tune", f"{tmp_path}/since.ini", "--source", source, "--reference", reference, *EMBEDDED, *QUICK]
@@ -582,7 +590,7 @@ def test_options_that_nobody_knows_any_more_are_not_guessed(
     source, reference = map(str, small_dev)
     for command in (
         ["decode", "-o", str(tmp_path / "out")],
-        ["text-table", "-o", str(tmp_path / "placed")],
+        ["text-table", "-o", str(tmp_path / "indexed")],
         ["tune", "-o", str(tmp_path / "again.ini"), "--reference", reference],
     ):
         options = ["--source", source, "--prepared", "--processes", "1", "-q"]
@@ -642,21 +650,21 @@ def test_a_network_with_a_part_of_ones_own(small_dev: tuple[Path, Path], tmp_pat
     options = [*SMALL, "--set", "model.decoder_unit=mine", "--plugin", str(plugin), "--device", "cpu", "-q"]
     done = run_forked("phrasescore", "train", *texts, "-o", network, *options, environment=environment())
     assert done.returncode == 0, done.stderr
-    place = [
+    index = [
         "text-table",
         INI,
         "--source",
         str(small_dev[0]),
         "--prepared",
         "-o",
-        f"{tmp_path}/placed",
+        f"{tmp_path}/indexed",
         "--processes",
         "2",
     ]
-    assert sentence_of(1, run(*place, "--in-context", network).stderr).find("there is no unit `mine`") > 0
-    done = run(*place, "--in-context", network, "--plugin", plugin)
+    assert sentence_of(1, run(*index, "--in-context", network).stderr).find("there is no unit `mine`") > 0
+    done = run(*index, "--in-context", network, "--plugin", plugin)
     assert done.returncode == 0, done.stderr
-    assert len((tmp_path / "placed/text").read_bytes().splitlines()) == 12
+    assert len((tmp_path / "indexed/text").read_bytes().splitlines()) == 12
     refused = run("decode", INI, "--prepared", "--plugin", plugin)
     assert b"--plugin" in refused.stderr
     assert refused.returncode == 2
@@ -668,8 +676,8 @@ def test_a_network_that_knows_hardly_a_word_is_doubted(
     capitals, folder = tmp_path / "capitals.en", tmp_path / "network"
     capitals.write_text((MINI / "train.en").read_text().upper())
     train(folder, source=capitals)
-    place = ["text-table", INI, "--source", str(small_dev[0]), "--prepared", "-o", str(tmp_path / "placed")]
-    assert main([*place, "--in-context", str(folder), "--processes", "1"]) == 0
+    index = ["text-table", INI, "--source", str(small_dev[0]), "--prepared", "-o", str(tmp_path / "indexed")]
+    assert main([*index, "--in-context", str(folder), "--processes", "1"]) == 0
     said = capsys.readouterr().err
     assert re.search(
         rf"^[5-9][0-9]\.[0-9]+% of the source words are unknown to {folder}; check that", said, re.MULTILINE
@@ -700,13 +708,13 @@ def test_decoding_the_dev_text_gives_the_dev_bleu_of_tuning(
 def test_the_tables_of_a_text_are_for_no_other(
     network: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source, placed, out = str(small_dev[0]), tmp_path / "placed", tmp_path / "out"
-    assert main(["text-table", INI, "--source", source, "--prepared", "-o", str(placed), "-q"]) == 0
-    ini = f"{placed}/moses.ini"
+    source, indexed, out = str(small_dev[0]), tmp_path / "indexed", tmp_path / "out"
+    assert main(["text-table", INI, "--source", source, "--prepared", "-o", str(indexed), "-q"]) == 0
+    ini = f"{indexed}/moses.ini"
     refusal = f"{source}: is not the text that the tables of {ini} were made for"
     for command in (
         ["decode", ini, "--source", source, "-o", str(out), *ALONE],
-        ["text-table", ini, "--source", source, "--prepared", "-o", str(placed), "-q"],
+        ["text-table", ini, "--source", source, "--prepared", "-o", str(indexed), "-q"],
     ):
         assert main(command) == 1
         assert refusal in capsys.readouterr().err
@@ -715,8 +723,8 @@ def test_the_tables_of_a_text_are_for_no_other(
     assert f"{ini}: has the tables of one text; give that, `text` beside it, and --prepared" in capsys.readouterr().err
     other, named = tmp_path / "other", f"{tmp_path}/other/text"
     other.with_suffix(".en").write_text("the letter .\n")
-    place = ["text-table", INI, "--source", f"{other}.en", "--prepared", "-o", str(other), "-q"]
-    assert main(place) == 0
+    index = ["text-table", INI, "--source", f"{other}.en", "--prepared", "-o", str(other), "-q"]
+    assert main(index) == 0
     assert main(["decode", ini, "--source", named, "-o", str(out), *ALONE]) == 1
     assert f"{named}: is not the text that the tables of {ini} were made for; give the whole file `text`" in (
         capsys.readouterr().err
@@ -727,24 +735,24 @@ def test_the_tables_of_a_text_are_for_no_other(
     MosesIni.read(Path(ini)).without_comments().write(tuned)
     assert main(["decode", str(tuned), "--source", source, "-o", str(out), *ALONE]) == 1
     assert f"{source}: is not the text that the tables of {tuned} were made for" in capsys.readouterr().err
-    (placed / "text.json").write_text("{}")
+    (indexed / "text.json").write_text("{}")
     assert main(["decode", str(tuned), "--source", source, "-o", str(out), *ALONE]) == 1
-    assert f"{placed}/text.json: has no `text_sha256`; make the table again" in capsys.readouterr().err
-    assert main(["text-table", INI, "--source", source, "--prepared", "-o", str(placed), "-q"]) == 0
+    assert f"{indexed}/text.json: has no `text_sha256`; make the table again" in capsys.readouterr().err
+    assert main(["text-table", INI, "--source", source, "--prepared", "-o", str(indexed), "-q"]) == 0
     assert not out.exists()
-    assert main(["decode", ini, "--source", f"{placed}/text", "-o", str(out), *ALONE]) == 0
+    assert main(["decode", ini, "--source", f"{indexed}/text", "-o", str(out), *ALONE]) == 0
 
 
 def test_options_of_a_network_that_is_not_there_are_refused(
     small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = ["--source", str(small_dev[0]), "--prepared", "-q"]
-    place, decode = ["text-table", INI, *text, "-o", str(tmp_path / "placed")], ["decode", INI, *text]
+    index, decode = ["text-table", INI, *text, "-o", str(tmp_path / "indexed")], ["decode", INI, *text]
     for command in (
         [*decode, "--device", "cpu"],
         [*decode, "--precision", "bf16"],
-        [*place, "--processes", "2"],
-        [*place, "--scheduler", "tcp://nowhere:1"],
+        [*index, "--processes", "2"],
+        [*index, "--scheduler", "tcp://nowhere:1"],
     ):
         assert main(command) == 2
         assert f"{command[-2]}: changes nothing without a network in context; leave it out" in capsys.readouterr().err

@@ -15,7 +15,7 @@ import pytest
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest, write_nbest
-from moses_integration.placed.names import name_of
+from moses_integration.text_table.position_tags import tag_word
 from moses_integration.tuning.bleu import read_references
 from phrasescore.files import read_lines, sha256_of, write_lines
 from tests.cli.running import last_of_each
@@ -148,11 +148,11 @@ def test_names_of_places_count_as_their_words(rescore: Rescore, data: Path, tune
     """Position tags, which `text-table` adds and a decoder copies, do not change how words count."""
     source, nbest = tmp_path / "dev.en", tmp_path / "nbest"
     named = [
-        b" ".join(name_of(word, number, place) for place, word in enumerate(line.split(b" ")))
+        b" ".join(tag_word(word, number, place) for place, word in enumerate(line.split(b" ")))
         for number, line in enumerate(read_lines(data / "dev.en"))
     ]
     write_lines(source, named)
-    entries = [replace(one, words=name_of(one.words, one.sentence, 0)) for one in read_nbest(data / "nbest")]
+    entries = [replace(one, words=tag_word(one.words, one.sentence, 0)) for one in read_nbest(data / "nbest")]
     write_nbest(nbest, entries)
     given = ("--nbest", nbest, "--source", source, "--prepared")
     again = tmp_path / "weights.json"

@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from moses_integration.cli import main
-from moses_integration.placed.names import name_of
+from moses_integration.text_table.position_tags import tag_word
 from tests.conftest import MINI
 
 INI = str(MINI / "moses.ini")
 EMBEDDED = ["--prepared", "--toolkit", "embedded", "--processes", "1"]
 
 
-def test_a_text_is_placed_and_translated(
+def test_a_text_is_indexed_and_translated(
     small_dev: tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    source, folder, outputs = str(small_dev[0]), tmp_path / "placed", {}
+    source, folder, outputs = str(small_dev[0]), tmp_path / "indexed", {}
     tuned = str(MINI / "moses.tuned.ini")
-    place = ["text-table", INI, "--source", source, "--prepared", "-o", str(folder), "--weights", tuned]
-    assert main(place) == 0
+    index = ["text-table", INI, "--source", source, "--prepared", "-o", str(folder), "--weights", tuned]
+    assert main(index) == 0
     lines = gzip.decompress((folder / "phrase-table.gz").read_bytes()).splitlines()
     count = len({line.split(b" ||| ")[0] for line in lines})
     assert capfd.readouterr().err == (
@@ -38,27 +38,27 @@ def test_a_text_is_placed_and_translated(
         ".phrasescore-work",
     }
     # Rerun into the same folder.
-    assert main([*place, "-q"]) == 0
+    assert main([*index, "-q"]) == 0
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == made
-    for name, ini, text in (("plain", tuned, source), ("placed", f"{folder}/moses.ini", f"{folder}/text")):
+    for name, ini, text in (("plain", tuned, source), ("indexed", f"{folder}/moses.ini", f"{folder}/text")):
         out = tmp_path / f"{name}.out"
         assert main(["decode", ini, "--source", text, "-o", str(out), *EMBEDDED, "-q"]) == 0
         assert main(["strip-tags", str(out)]) == 0
         outputs[name] = capfd.readouterr()
-    assert outputs["placed"] == outputs["plain"]
+    assert outputs["indexed"] == outputs["plain"]
     assert len(outputs["plain"].out.splitlines()) == 12
 
 
 def test_fewer_options(small_dev: tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    place = ["text-table", INI, "--source", str(small_dev[0]), "--prepared", "-o", str(tmp_path / "placed")]
-    assert main([*place, "--table-limit", "1"]) == 0
+    index = ["text-table", INI, "--source", str(small_dev[0]), "--prepared", "-o", str(tmp_path / "indexed")]
+    assert main([*index, "--table-limit", "1"]) == 0
     assert "with 269 lines (22 a sentence) for 269 positions" in capfd.readouterr().err
 
 
 def test_an_empty_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").touch()
     assert (
-        main(["text-table", INI, "--source", str(tmp_path / "empty"), "--prepared", "-o", str(tmp_path / "placed")])
+        main(["text-table", INI, "--source", str(tmp_path / "empty"), "--prepared", "-o", str(tmp_path / "indexed")])
         == 0
     )
     assert "written, with 0 lines for 0 positions" in capfd.readouterr().err
@@ -66,6 +66,6 @@ def test_an_empty_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
 
 def test_names_are_taken_off(tmp_path: Path) -> None:
     lines = [b"a %b b\n", b"\n", b"0 ||| a %b  ||| X= 1 ||| 1\n"]
-    (tmp_path / "in").write_bytes(b"".join(lines).replace(b"%b", name_of(b"word", 12, 3)))
+    (tmp_path / "in").write_bytes(b"".join(lines).replace(b"%b", tag_word(b"word", 12, 3)))
     assert main(["strip-tags", str(tmp_path / "in"), "-o", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out").read_bytes() == b"".join(lines).replace(b"%b", b"word")

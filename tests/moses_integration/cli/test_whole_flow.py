@@ -17,7 +17,7 @@ from moses_integration.cli import main
 from moses_integration.evaluation import measure
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
-from moses_integration.placed.in_context import networks_of
+from moses_integration.text_table.context_sections import networks_of
 from phrasescore.cli import main as phrasescore
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import environment, sentence_of, succeed

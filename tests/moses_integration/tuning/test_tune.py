@@ -19,7 +19,7 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import TargetPhrase, WordPenalty
 from moses_integration.ini import MosesIni
-from moses_integration.placed.names import name_of
+from moses_integration.text_table.position_tags import tag_word
 from moses_integration.tuning import tune
 from moses_integration.tuning.bleu import bleu_statistics
 from moses_integration.tuning.candidates import Candidates
@@ -55,7 +55,7 @@ def test_lists_have_few_digits_of_a_neural_language_model_and_all_of_others() ->
 
 
 def test_a_copied_word_is_the_word_for_bleu_whatever_its_name() -> None:
-    found = Derivation((Step(0, 0, TargetPhrase((name_of(b"un", 0, 3),))),), -3.0, np.array([-1.0]))
+    found = Derivation((Step(0, 0, TargetPhrase((tag_word(b"un", 0, 3),))),), -3.0, np.array([-1.0]))
     listing = tune._Listing(10, [(b"un",)])
     listed = listing(0, (b"a",), LogLinearModel([WordPenalty("W")]), Mock(n_best=Mock(return_value=[found])))
     assert listed.best_9.tolist() == bleu_statistics((b"un",), [b"un"])[0].tolist()

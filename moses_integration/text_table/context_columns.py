@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from moses_integration.decoder.phrases import Floats, Words
-from moses_integration.placed.places import Place
+from moses_integration.text_table.positions import Position
 from phrasescore.files.resumable import resumable_output
 from phrasescore.plugins import loaded_plugins
 from phrasescore.scoring.columns import Column
@@ -26,13 +26,13 @@ from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.text import Log, no_log
 from phrasescore.workers import map_ordered, start_workers
 
-_KILLED = "scoring places: a process was killed, most likely for want of memory; use fewer processes"
+_KILLED = "scoring positions: a process was killed, most likely for want of memory; use fewer processes"
 _SENTENCES_AT_ONCE = 20
 """A chunk of a few thousand options fills large batches, and there are enough chunks for many processes."""
 
 
 @dataclass
-class ScorerColumns:
+class ContextColumns:
     """Computes the default column of a scorer for each phrase pair at each position of a text."""
 
     scorer: PhraseScorer
@@ -48,12 +48,12 @@ class ScorerColumns:
         """The columns to add to the phrase table."""
         return self.scorer.columns[:1]
 
-    def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
+    def values(self, sentences: Sequence[Words], positions: Sequence[Position], scratch: Path) -> Floats:
         """Return the values of all options at all positions, [N, K].
 
         Args:
             sentences: the text.
-            places: the positions, ordered by sentence.
+            positions: the positions, ordered by sentence.
             scratch: checkpoint file, from which a later run resumes. The caller removes it.
 
         Raises:
@@ -61,7 +61,7 @@ class ScorerColumns:
             WorkersLostError: a worker was killed; the values computed so far are in the checkpoint.
         """
         task = ScoringTask(self.scorer.shared(), self.columns)
-        some = list(_occurrences(sentences, places, self.scorer.factors or SURFACE))
+        some = list(_occurrences(sentences, positions, self.scorer.factors or SURFACE))
         with resumable_output(scratch, self._fingerprint(some), restart=self.restart) as known:
             if known.note:
                 self.log(known.note)
@@ -89,8 +89,8 @@ class ScorerColumns:
         for one in some:
             assert one.context is not None
             text.update(b"\n".join(one.context.sentences) + b"\n")
-            places_N = zip(one.context.sentence_N, one.context.start_N, one.context.end_N, one.targets, strict=True)
-            options.update(b"".join(b"%d %d %d %b\n" % place for place in places_N))
+            spans_N = zip(one.context.sentence_N, one.context.start_N, one.context.end_N, one.targets, strict=True)
+            options.update(b"".join(b"%d %d %d %b\n" % position for position in spans_N))
         return {
             "text": text.hexdigest(),
             "phrase pairs": options.hexdigest(),
@@ -102,16 +102,18 @@ class ScorerColumns:
         }
 
 
-def _occurrences(sentences: Sequence[Words], places: Sequence[Place], factors: Factors) -> Iterator[Occurrences]:
+def _occurrences(sentences: Sequence[Words], positions: Sequence[Position], factors: Factors) -> Iterator[Occurrences]:
     """Yield the options at all positions, in groups of sentences, with the factors that the network reads."""
-    for block, found in groupby(places, lambda place: place.sentence // _SENTENCES_AT_ONCE):
+    for block, found in groupby(positions, lambda position: position.sentence // _SENTENCES_AT_ONCE):
         first, some = block * _SENTENCES_AT_ONCE, list(found)
-        place_S3 = np.array([(place.sentence - first, place.start, place.end + 1) for place in some], np.int64)
-        options_S = np.array([len(place.phrase.targets) for place in some])
+        span_S3 = np.array(
+            [(position.sentence - first, position.start, position.end + 1) for position in some], np.int64
+        )
+        options_S = np.array([len(position.phrase.targets) for position in some])
         context = Context(
             [b" ".join(sentence) for sentence in sentences[first : first + _SENTENCES_AT_ONCE]],
-            *np.repeat(place_S3, options_S, axis=0).T,
+            *np.repeat(span_S3, options_S, axis=0).T,
         )
-        sources = [b" ".join(place.phrase.words) for place in some for _ in place.phrase.targets]
-        targets = [factors.network_words(b" ".join(target)) for place in some for target in place.phrase.targets]
+        sources = [b" ".join(position.phrase.words) for position in some for _ in position.phrase.targets]
+        targets = [factors.network_words(b" ".join(target)) for position in some for target in position.phrase.targets]
         yield Occurrences(sources, targets, context)

@@ -14,7 +14,7 @@ from moses_integration.ini import IN_CONTEXT, MosesIni, Weights
 from phrasescore.errors import UserError
 
 if TYPE_CHECKING:
-    from moses_integration.placed.columns import ScorerColumns
+    from moses_integration.text_table.context_columns import ContextColumns
 
 NETWORKS = "in-context"
 """Section with the model folders of the networks."""
@@ -85,7 +85,7 @@ def _without_sections(ini: MosesIni) -> MosesIni:
     return system
 
 
-def require_tuned_for(ini: MosesIni, columns: ScorerColumns) -> None:
+def require_tuned_for(ini: MosesIni, columns: ContextColumns) -> None:
     """Check that the weights of an ini were tuned with these networks, if it has their fingerprint.
 
     Raises:

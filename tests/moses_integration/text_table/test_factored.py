@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from moses_integration.ini import MosesIni
-from moses_integration.placed.columns import ScorerColumns
-from moses_integration.placed.system import PlacedSystem, place_text
+from moses_integration.text_table.context_columns import ContextColumns
+from moses_integration.text_table.indexed_system import IndexedSystem, write_indexed_system
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit
@@ -22,7 +22,7 @@ from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.vocabulary import Vocabulary
 from tests.conftest import MINI
-from tests.moses_integration.placed.test_system import Recorded, table_of, translate
+from tests.moses_integration.text_table.test_indexed_system import Recorded, table_of, translate
 
 TAGS = "KENLM name=LM1 factor=1 path={folder}/tags.arpa order=2\n"
 ONE_GRAMS = {"<unk>": "-2", "<s>": "-99", "</s>": "-0.9", "T0": "-0.5", "T1": "-0.6", "T2": "-0.8", "UNK": "-1.5"}
@@ -63,17 +63,17 @@ def factored_ini(folder: Path, *, tags: bool) -> MosesIni:
     return MosesIni.read(folder / "moses.ini")
 
 
-def placed_in(ini: MosesIni, text: Path, folder: Path) -> PlacedSystem:
+def indexed_in(ini: MosesIni, text: Path, folder: Path) -> IndexedSystem:
     folder.mkdir()
-    return place_text(ini, text, folder, Recorded())
+    return write_indexed_system(ini, text, folder, Recorded())
 
 
 def test_options_and_names_are_those_of_words_alone(tmp_path: Path) -> None:
     text = MINI / "test.en"
-    factored = placed_in(factored_ini(tmp_path, tags=False), text, tmp_path / "factored")
+    factored = indexed_in(factored_ini(tmp_path, tags=False), text, tmp_path / "factored")
     plain_ini = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
     plain_ini.set_argument("TranslationModel0", "table-limit", "3")
-    plain = placed_in(plain_ini, text, tmp_path / "plain")
+    plain = indexed_in(plain_ini, text, tmp_path / "plain")
     assert factored.text.read_bytes() == plain.text.read_bytes()
     assert [without_factors(line) for line in table_of(factored)] == table_of(plain)
     assert all(b"|T" in line for line in table_of(factored))
@@ -92,8 +92,8 @@ def test_a_network_scores_the_surface_form(tmp_path: Path) -> None:
         system = system.with_absolute_paths()
         system.set_argument("TranslationModel0", "table-limit", "3")
         (tmp_path / name).mkdir()
-        placed = place_text(system, tmp_path / "text", tmp_path / name, ScorerColumns(scorer, 1))
-        columns.append([float(line.split(b" ||| ")[2].split()[-1]) for line in table_of(placed)])
+        indexed = write_indexed_system(system, tmp_path / "text", tmp_path / name, ContextColumns(scorer, 1))
+        columns.append([float(line.split(b" ||| ")[2].split()[-1]) for line in table_of(indexed)])
     assert columns[0] == pytest.approx(columns[1])
     assert len(np.unique(columns[0])) > 10
 
@@ -112,14 +112,14 @@ def test_factored_source_words_are_refused(argument: str, tmp_path: Path) -> Non
     ini = factored_ini(tmp_path, tags=False)
     ini.set_argument("TranslationModel0", *argument.split("="))
     with pytest.raises(UserError, match=f"does not support `{argument}` of PhraseDictionaryMemory"):
-        placed_in(ini, MINI / "test.en", tmp_path / "new")
+        indexed_in(ini, MINI / "test.en", tmp_path / "new")
 
 
 def test_a_table_of_other_factors_than_the_ini_says(tmp_path: Path) -> None:
     ini = factored_ini(tmp_path, tags=False)
     ini.set_argument("TranslationModel0", "output-factor", "0,1,2")
     with pytest.raises(UserError, match=r"line .*: has 1 factor per source word, 2 factors per target word, unlike"):
-        placed_in(ini, MINI / "test.en", tmp_path / "new")
+        indexed_in(ini, MINI / "test.en", tmp_path / "new")
 
 
 @pytest.mark.moses
@@ -129,7 +129,7 @@ def test_moses_translates_a_text_alike(moses_home: Path, tmp_path: Path, tags: b
     text = tmp_path / "text"
     text.write_bytes(b"the zzz quantum letter .\n" + (MINI / "test.en").read_bytes())
     (tmp_path / "new").mkdir()
-    placed = place_text(ini, text, tmp_path / "new")
+    indexed = write_indexed_system(ini, text, tmp_path / "new")
     plain = translate(toolkit, tmp_path / "moses.ini", text, tmp_path / "plain.out")
-    assert translate(toolkit, placed.ini, placed.text, tmp_path / "placed.out") == plain
+    assert translate(toolkit, indexed.ini, indexed.text, tmp_path / "indexed.out") == plain
     assert b"zzz" in plain[0]

@@ -11,11 +11,11 @@ import pytest
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.nbest import read_nbest
-from moses_integration.placed import toolkit as toolkit_module
-from moses_integration.placed.columns import ScorerColumns
-from moses_integration.placed.in_context import keep_option_weights, option_weights
-from moses_integration.placed.places import Place
-from moses_integration.placed.toolkit import PlacingToolkit
+from moses_integration.text_table import context_toolkit as toolkit_module
+from moses_integration.text_table.context_columns import ContextColumns
+from moses_integration.text_table.context_sections import keep_option_weights, option_weights
+from moses_integration.text_table.context_toolkit import ContextToolkit
+from moses_integration.text_table.positions import Position
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.toolkit import NbestRequest
 from phrasescore.files import write_lines
@@ -26,7 +26,7 @@ from tests.moses_integration.decoder.small_system import Line, SmallSystem
 OPTIONS = 9
 
 
-class PrefersLast(ScorerColumns):
+class PrefersLast(ContextColumns):
     """A column that rises from -0.9 to -0.1 with an option's position in the table."""
 
     columns = (Column("score"),)
@@ -34,8 +34,8 @@ class PrefersLast(ScorerColumns):
     def __init__(self) -> None:
         """Do not load a scorer."""
 
-    def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
-        targets = [target for place in places for target in place.phrase.targets]
+    def values(self, sentences: Sequence[Words], positions: Sequence[Position], scratch: Path) -> Floats:
+        targets = [target for position in positions for target in position.phrase.targets]
         return np.array([[(int(target[0][1:]) - OPTIONS) / 10] for target in targets])
 
 
@@ -52,12 +52,12 @@ def ini(tmp_path: Path) -> MosesIni:
 
 
 @pytest.fixture
-def toolkit() -> PlacingToolkit:
-    return PlacingToolkit(EmbeddedToolkit(1), PrefersLast(), no_log)
+def toolkit() -> ContextToolkit:
+    return ContextToolkit(EmbeddedToolkit(1), PrefersLast(), no_log)
 
 
 def test_options_are_those_of_tuning_whatever_the_weights_are(
-    ini: MosesIni, toolkit: PlacingToolkit, tmp_path: Path
+    ini: MosesIni, toolkit: ContextToolkit, tmp_path: Path
 ) -> None:
     """Options are those of tuning for any weights.
 
@@ -79,7 +79,7 @@ def test_options_are_those_of_tuning_whatever_the_weights_are(
 
 
 def test_a_long_text_is_translated_in_parts_as_one(
-    ini: MosesIni, toolkit: PlacingToolkit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ini: MosesIni, toolkit: ContextToolkit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(toolkit_module, "_PART", 2)
     write_lines(tmp_path / "text", [b"a", b"x", b"a"])

@@ -16,12 +16,12 @@ from moses_integration.decoder.phrases import Floats, Words, require_words, word
 from moses_integration.decoder.reordering import LexicalReordering
 from moses_integration.decoder.settings import DecoderSettings, UnsupportedError, read_settings
 from moses_integration.ini import IN_CONTEXT, MosesIni, Weights, add_columns_in_context
-from moses_integration.placed.columns import ScorerColumns
-from moses_integration.placed.in_context import option_weights, with_columns, without_columns
-from moses_integration.placed.names import require_unmarked
-from moses_integration.placed.places import Place, copies, find_places, named_text
-from moses_integration.placed.tables import phrase_lines, reordering_lines
-from moses_integration.placed.text_digest import DIGEST, write_digest
+from moses_integration.text_table.context_columns import ContextColumns
+from moses_integration.text_table.context_sections import option_weights, with_columns, without_columns
+from moses_integration.text_table.indexed_tables import phrase_lines, reordering_lines
+from moses_integration.text_table.position_tags import require_untagged
+from moses_integration.text_table.positions import Position, copies, find_positions, index_text
+from moses_integration.text_table.text_digest import DIGEST, write_digest
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, require_writable, write_atomically, write_lines
 from phrasescore.text import text_lines
@@ -35,31 +35,31 @@ _SCRATCH = "scores"
 
 
 @dataclass(frozen=True)
-class PlacedSystem:
+class IndexedSystem:
     """Paths and sizes of a per-text system."""
 
     ini: Path
     text: Path
     """The indexed text, the only input of this ini."""
     sentences: int
-    places: int
+    positions: int
     lines: int
     """Number of lines of the phrase table."""
 
 
-def place_text(
+def write_indexed_system(
     ini: MosesIni,
     text: Path,
     folder: Path,
-    columns: ScorerColumns | None = None,
+    columns: ContextColumns | None = None,
     weights: Weights | None = None,
     origin: str = "weights",
     table_limit: int | None = None,
     chosen_by: Weights | None = None,
-) -> PlacedSystem:
+) -> IndexedSystem:
     """Write the system for one text; any toolkit translates the indexed text as it translates the text with `ini`.
 
-    There is one exception: a copied word with a position tag (see `named_text`) is unknown to the language model.
+    There is one exception: a copied word with a position tag (see `index_text`) is unknown to the language model.
 
     The same call resumes a run that was interrupted while it scored phrase pairs.
 
@@ -79,7 +79,7 @@ def place_text(
             decoder does not support the system, for instance a feature of source words or a binary table.
     """
     lines = list(text_lines(text))
-    require_placeable(lines, text)
+    require_indexable(lines, text)
     sentences = [words_of(line) for line in lines]
     tables = _tables(ini, folder)
     if columns and IN_CONTEXT not in ini.phrase_table().arguments:
@@ -87,31 +87,31 @@ def place_text(
         add_columns_in_context(ini, len(columns.columns))
     system = without_columns(ini)
     try:
-        placed = _declare(with_columns(ini), tables, weights, origin)
+        indexed = _declare(with_columns(ini), tables, weights, origin)
         settings = read_settings(system)
     except UnsupportedError as error:
         raise UserError(error.for_any_toolkit) from error
     model = _load(system, sentences, settings, chosen_by or option_weights(ini) or weights)
     if table_limit is not None:
         model.table_limit = table_limit
-    places = list(find_places(model, sentences, settings.search.longest_phrase))
+    positions = list(find_positions(model, sentences, settings.search.longest_phrase))
     with _unfinished(folder, [*(path.name for path in tables.values()), TEXT, DIGEST, INI]) as unfinished:
-        values_OK = _values(columns, sentences, places, unfinished / _SCRATCH)
-        named = named_text(sentences, places)
-        copied = copies(model, sentences, places, named)
+        values_OK = _values(columns, sentences, positions, unfinished / _SCRATCH)
+        named = index_text(sentences, positions)
+        copied = copies(model, sentences, positions, named)
         _write(
             unfinished / tables[ini.phrase_table().label].name,
-            phrase_lines(places, named, columns.columns if columns else (), values_OK),
+            phrase_lines(positions, named, columns.columns if columns else (), values_OK),
         )
         for feature in model.features:
             if isinstance(feature, LexicalReordering):
                 table = unfinished / tables[feature.label].name
-                _write(table, reordering_lines(feature.table, places, named, copied))
+                _write(table, reordering_lines(feature.table, positions, named, copied))
         write_lines(unfinished / TEXT, (b" ".join(sentence) for sentence in named))
         write_digest(unfinished, unfinished / TEXT)
         # The absolute paths of this ini have no files yet, so write it without checking them.
-        write_atomically(unfinished / INI, placed.to_bytes())
-    return PlacedSystem(folder / INI, folder / TEXT, len(sentences), len(places), len(values_OK))
+        write_atomically(unfinished / INI, indexed.to_bytes())
+    return IndexedSystem(folder / INI, folder / TEXT, len(sentences), len(positions), len(values_OK))
 
 
 @contextmanager
@@ -138,10 +138,10 @@ def _unfinished(folder: Path, names: Sequence[str]) -> Iterator[Path]:
             unfinished.rmdir()
 
 
-def require_placeable(lines: Sequence[bytes], text: Path) -> None:
+def require_indexable(lines: Sequence[bytes], text: Path) -> None:
     """Raise a UserError, with the line number, if a sentence contains `|` or position tags."""
     require_words(lines, text)
-    require_unmarked(lines, text)
+    require_untagged(lines, text)
 
 
 def _tables(ini: MosesIni, folder: Path) -> dict[str, Path]:
@@ -153,16 +153,16 @@ def _tables(ini: MosesIni, folder: Path) -> dict[str, Path]:
 
 def _declare(ini: MosesIni, tables: Mapping[str, Path], weights: Weights | None, origin: str) -> MosesIni:
     """Return an ini with the given tables and weights; check it before the work starts."""
-    placed = ini.with_absolute_paths()
+    indexed = ini.with_absolute_paths()
     for label, path in tables.items():
         # Resolve only the parent: a link of an earlier system is replaced, not followed.
-        placed.set_argument(label, "path", str(path.parent.resolve() / path.name))
-    model = declare_model(placed, factored_targets=True)
+        indexed.set_argument(label, "path", str(path.parent.resolve() / path.name))
+    model = declare_model(indexed, factored_targets=True)
     if weights is not None:
         model.set_weights(weights, origin)
-        placed.set_weights(weights)
+        indexed.set_weights(weights)
     ini.require_files()
-    return placed
+    return indexed
 
 
 def _load(
@@ -177,13 +177,13 @@ def _load(
 
 
 def _values(
-    columns: ScorerColumns | None, sentences: Sequence[Words], places: Sequence[Place], scratch: Path
+    columns: ContextColumns | None, sentences: Sequence[Words], positions: Sequence[Position], scratch: Path
 ) -> Floats:
     """Return the new columns, [O, K], of the options at all positions."""
-    options = sum(len(place.phrase.lines) for place in places)
+    options = sum(len(position.phrase.lines) for position in positions)
     if columns is None:
         return np.zeros((options, 0))
-    values_OK = columns.values(sentences, places, scratch)
+    values_OK = columns.values(sentences, positions, scratch)
     if values_OK.shape != (options, len(columns.columns)) or np.isnan(values_OK).any():
         raise ValueError("columns are not as many as were promised, or not numbers")
     return values_OK

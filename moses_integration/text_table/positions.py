@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words, spans
-from moses_integration.placed.names import MARK, name_of
+from moses_integration.text_table.position_tags import MARK, tag_word
 from phrasescore.errors import UserError
 from phrasescore.words import quote
 
@@ -22,7 +22,7 @@ class Phrase(NamedTuple):
     """Their lines in the phrase table, including line ends."""
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """An occurrence of a source phrase."""
 
     sentence: int
@@ -42,7 +42,7 @@ class Copy(NamedTuple):
     """The word as copied to the output, or empty if the decoder drops unknown words."""
 
 
-def find_places(model: LogLinearModel, sentences: Iterable[Words], longest: int) -> Iterator[Place]:
+def find_positions(model: LogLinearModel, sentences: Iterable[Words], longest: int) -> Iterator[Position]:
     """Yield each span of at most `longest` words that the model's table translates.
 
     Keep only the best options of a phrase, up to the table limit, ranked by all features as in the search
@@ -59,7 +59,7 @@ def find_places(model: LogLinearModel, sentences: Iterable[Words], longest: int)
                 phrases[words] = _find_phrase(model, words)
             phrase = phrases[words]
             if phrase is not None:
-                yield Place(number, start, end, phrase)
+                yield Position(number, start, end, phrase)
 
 
 def _find_phrase(model: LogLinearModel, words: Words) -> Phrase | None:
@@ -79,7 +79,7 @@ def _find_phrase(model: LogLinearModel, words: Words) -> Phrase | None:
     return Phrase(words, tuple(every.targets[i].words for i in kept), tuple(lines[i] for i in kept))
 
 
-def named_text(sentences: Sequence[Words], places: Iterable[Place]) -> list[Words]:
+def index_text(sentences: Sequence[Words], positions: Iterable[Position]) -> list[Words]:
     """Return the indexed text, with the fewest tags that make each position unique.
 
     One tagged word identifies the position of the whole phrase. A word without a translation of its own usually gets no
@@ -89,20 +89,20 @@ def named_text(sentences: Sequence[Words], places: Iterable[Place]) -> list[Word
     text = [list(sentence) for sentence in sentences]
     named: list[set[int]] = [set() for _ in sentences]
     # The shorter phrases of a sentence come first.
-    for place in places:
-        of_sentence = named[place.sentence]
-        if of_sentence.isdisjoint(range(place.start, place.end + 1)):
-            of_sentence.add(place.end)
-            word = text[place.sentence][place.end]
-            text[place.sentence][place.end] = name_of(word, place.sentence, place.end)
+    for position in positions:
+        of_sentence = named[position.sentence]
+        if of_sentence.isdisjoint(range(position.start, position.end + 1)):
+            of_sentence.add(position.end)
+            word = text[position.sentence][position.end]
+            text[position.sentence][position.end] = tag_word(word, position.sentence, position.end)
     return [tuple(sentence) for sentence in text]
 
 
 def copies(
-    model: LogLinearModel, sentences: Sequence[Words], places: Iterable[Place], text: Sequence[Words]
+    model: LogLinearModel, sentences: Sequence[Words], positions: Iterable[Position], text: Sequence[Words]
 ) -> set[Copy]:
     """Return the words without a translation option of their own; `text` is the indexed text."""
-    translated = {(place.sentence, place.start) for place in places if place.start == place.end}
+    translated = {(position.sentence, position.start) for position in positions if position.start == position.end}
     untranslated = {
         (word, name)
         for number, (words, names) in enumerate(zip(sentences, text, strict=True))

@@ -7,7 +7,12 @@ from unittest.mock import Mock
 import pytest
 
 from moses_integration.ini import MosesIni, add_columns_in_context
-from moses_integration.placed.in_context import keep_option_weights, name_networks, option_weights, require_tuned_for
+from moses_integration.text_table.context_sections import (
+    keep_option_weights,
+    name_networks,
+    option_weights,
+    require_tuned_for,
+)
 from phrasescore.errors import UserError
 from phrasescore.scoring.scorer import fingerprint_of
 

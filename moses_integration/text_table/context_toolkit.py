@@ -13,9 +13,9 @@ from functools import cache, partial
 from pathlib import Path
 
 from moses_integration.ini import MosesIni, Weights
-from moses_integration.placed.columns import ScorerColumns
-from moses_integration.placed.names import without_names
-from moses_integration.placed.system import PlacedSystem, place_text, require_placeable
+from moses_integration.text_table.context_columns import ContextColumns
+from moses_integration.text_table.indexed_system import IndexedSystem, require_indexable, write_indexed_system
+from moses_integration.text_table.position_tags import strip_tags
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.files import open_output, read_lines, write_lines
@@ -23,14 +23,14 @@ from phrasescore.text import Log, text_lines
 
 _PART = 1000
 """Sentences of a chunk. A decoder holds the table of a chunk in memory, about 0.7 MB for an image caption."""
-_PLACED = "placed"
+_FOLDER = "indexed"
 """Name of the folder of an indexed text, or of its first chunk."""
 
 
-class PlacingToolkit:
+class ContextToolkit:
     """Translates and tunes a system with columns in context."""
 
-    def __init__(self, toolkit: Toolkit, columns: ScorerColumns, log: Log) -> None:
+    def __init__(self, toolkit: Toolkit, columns: ContextColumns, log: Log) -> None:
         self._toolkit, self._columns, self._log = toolkit, columns, log
         self.name = toolkit.name
 
@@ -51,8 +51,8 @@ class PlacingToolkit:
         self.check(ini, request.folder, tunes=True)
         self.check_text(ini, request.source)
         request.progress(None, "scoring phrase pairs where they stand")
-        placed = self._place(ini, request.source, request.folder / _PLACED)
-        yield from self._toolkit.tune(MosesIni.read(placed.ini), replace(request, source=placed.text))
+        indexed = self._index(ini, request.source, request.folder / _FOLDER)
+        yield from self._toolkit.tune(MosesIni.read(indexed.ini), replace(request, source=indexed.text))
 
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
@@ -65,8 +65,8 @@ class PlacingToolkit:
         parts = list(_parts(source, folder))
 
         @cache
-        def place(part: _Part) -> PlacedSystem:
-            return self._place(ini, part.source, part.folder)
+        def index(part: _Part) -> IndexedSystem:
+            return self._index(ini, part.source, part.folder)
 
         def translate(
             weights: Weights,
@@ -79,25 +79,25 @@ class PlacingToolkit:
                 best = stack.enter_context(open_output(output))
                 listed = nbest and stack.enter_context(open_output(nbest.path))
                 for part in parts:
-                    placed, named = place(part), part.folder / "output.names"
+                    indexed, named = index(part), part.folder / "output.names"
                     lists = nbest and replace(nbest, path=part.folder / "nbest.names")
-                    with self._toolkit.translator(MosesIni.read(placed.ini), placed.text, part.folder) as run:
+                    with self._toolkit.translator(MosesIni.read(indexed.ini), indexed.text, part.folder) as run:
                         unknown += run(
                             weights, named, lists, progress and partial(_report_part, progress, part, parts[-1].end)
                         )
-                    best.writelines(without_names(line) + b"\n" for line in read_lines(named))
+                    best.writelines(strip_tags(line) + b"\n" for line in read_lines(named))
                     if listed and lists:
                         listed.writelines(_renumbered(line, part.first) for line in read_lines(lists.path))
             return unknown
 
         yield translate
 
-    def _place(self, ini: MosesIni, source: Path, folder: Path) -> PlacedSystem:
+    def _index(self, ini: MosesIni, source: Path, folder: Path) -> IndexedSystem:
         """Write the per-text system, and log it."""
         folder.mkdir(parents=True, exist_ok=True)
-        placed = place_text(ini, source, folder, self._columns)
-        self._log(f"{placed.lines:,} phrase pairs scored where they stand, at {placed.places:,} places")
-        return placed
+        indexed = write_indexed_system(ini, source, folder, self._columns)
+        self._log(f"{indexed.lines:,} phrase pairs scored where they stand, at {indexed.positions:,} positions")
+        return indexed
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ def _parts(source: Path, folder: Path) -> Iterator[_Part]:
     """Yield the chunks of a text; a text of one chunk is not copied."""
     lines = list(text_lines(source))
     # Check the whole text, so that messages have its file name and line numbers.
-    require_placeable(lines, source)
+    require_indexable(lines, source)
     for number, first in enumerate(range(0, max(1, len(lines)), _PART)):
-        part, end = folder / f"{_PLACED}{number or ''}", min(first + _PART, len(lines))
+        part, end = folder / f"{_FOLDER}{number or ''}", min(first + _PART, len(lines))
         text = source
         if len(lines) > _PART:
             part.mkdir(parents=True, exist_ok=True)
@@ -132,5 +132,5 @@ def _report_part(progress: Progress, part: _Part, sentences: int, done: int, _: 
 
 def _renumbered(entry: bytes, first: int) -> bytes:
     """Remove the tags from a line of an n-best list, and renumber its sentence from the chunk to the text."""
-    number, bar, rest = without_names(entry).partition(b" ||| ")
+    number, bar, rest = strip_tags(entry).partition(b" ||| ")
     return b"%d%b%b\n" % (int(number) + first, bar, rest)

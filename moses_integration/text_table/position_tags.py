@@ -19,21 +19,21 @@ _NAME = re.compile(MARK + b"[a-j]+" + MARK + b"[a-j]+")
 _LETTERS = bytes.maketrans(b"0123456789", b"abcdefghij")
 
 
-def name_of(word: bytes, sentence: int, place: int) -> bytes:
+def tag_word(word: bytes, sentence: int, position: int) -> bytes:
     """Return a word with the tag of its position in a sentence."""
-    return MARK.join((word, _letters(sentence), _letters(place)))
+    return MARK.join((word, _letters(sentence), _letters(position)))
 
 
 def _letters(number: int) -> bytes:
     return (b"%d" % number).translate(_LETTERS)
 
 
-def without_names(line: bytes) -> bytes:
+def strip_tags(line: bytes) -> bytes:
     """Remove the position tags from a line of a translation, an n-best list or a report."""
     return _NAME.sub(b"", line) if MARK in line else line
 
 
-def require_unmarked(lines: Iterable[bytes], name: object) -> None:
+def require_untagged(lines: Iterable[bytes], name: object) -> None:
     """Raise a UserError if a line contains the mark of position tags; `name` is the file name for messages."""
     for number, line in enumerate(lines, 1):
         if MARK in line:

@@ -18,11 +18,11 @@ from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
-from moses_integration.placed.columns import ScorerColumns
-from moses_integration.placed.names import MARK, name_of, without_names
-from moses_integration.placed.places import Place
-from moses_integration.placed.system import PlacedSystem, place_text
-from moses_integration.placed.text_digest import digest_of_text
+from moses_integration.text_table.context_columns import ContextColumns
+from moses_integration.text_table.indexed_system import IndexedSystem, write_indexed_system
+from moses_integration.text_table.position_tags import MARK, strip_tags, tag_word
+from moses_integration.text_table.positions import Position
+from moses_integration.text_table.text_digest import digest_of_text
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit
@@ -44,22 +44,22 @@ xx dog~1~2 \ufdcf the\u00a0.
 """.encode()
 
 
-class Recorded(ScorerColumns):
+class Recorded(ContextColumns):
     """A scorer with two columns, sentence number and option index, that records its requests."""
 
-    columns = (Column("sentence", "log-linear"), Column("place", "log-linear"))
+    columns = (Column("sentence", "log-linear"), Column("position", "log-linear"))
 
     def __init__(self) -> None:
         """Do not load a scorer."""
 
-    def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
-        self.places = places
-        options = [(-place.sentence, -k / 8) for place in places for k in range(len(place.phrase.targets))]
+    def values(self, sentences: Sequence[Words], positions: Sequence[Position], scratch: Path) -> Floats:
+        self.positions = positions
+        options = [(-position.sentence, -k / 8) for position in positions for k in range(len(position.phrase.targets))]
         return np.array(options, np.float64).reshape(-1, 2)
 
 
-def table_of(placed: PlacedSystem, number: int = 0) -> list[bytes]:
-    ini = MosesIni.read(placed.ini)
+def table_of(indexed: IndexedSystem, number: int = 0) -> list[bytes]:
+    ini = MosesIni.read(indexed.ini)
     tables = [feature for feature in ini.features() if feature.kind in ("PhraseDictionaryMemory", "LexicalReordering")]
     return gzip.decompress(ini.path_of(tables[number]).read_bytes()).splitlines(keepends=True)
 
@@ -70,7 +70,7 @@ def translate(toolkit: Toolkit, ini: Path, text: Path, folder: Path) -> tuple[by
     system = MosesIni.read(ini)
     with toolkit.translator(system, text, folder) as run:
         run(system.weights(), folder / "out", NbestRequest(folder / "list", 20))
-    best, lists = (b"\n".join(map(without_names, read_lines(folder / name))) for name in ("out", "list"))
+    best, lists = (b"\n".join(map(strip_tags, read_lines(folder / name))) for name in ("out", "list"))
     return best, lists
 
 
@@ -86,10 +86,10 @@ def odd_text(tmp_path: Path) -> Path:
 
 
 def check_alike(toolkit: Toolkit, text: Path, folder: Path) -> None:
-    (folder / "placed").mkdir()
-    placed = place_text(MosesIni.read(MINI / "moses.ini"), text, folder / "placed")
+    (folder / "indexed").mkdir()
+    indexed = write_indexed_system(MosesIni.read(MINI / "moses.ini"), text, folder / "indexed")
     plain = translate(toolkit, MINI / "moses.ini", text, folder / "plain.out")
-    assert translate(toolkit, placed.ini, placed.text, folder / "placed.out") == plain
+    assert translate(toolkit, indexed.ini, indexed.text, folder / "indexed.out") == plain
     assert b"zzz" in plain[0]
     assert MARK not in plain[0] + plain[1]
 
@@ -123,11 +123,11 @@ def test_small_systems_translate_alike(language_models: list[Path], tmp_path: Pa
         sentences = [sentence, sentence[::-1], (), sentence, sentence[:2] * 2]
         write_lines(tmp_path / "in", map(b" ".join, sentences))
         (tmp_path / str(seed)).mkdir()
-        placed = place_text(ini, tmp_path / "in", tmp_path / str(seed))
-        text = [tuple(line.split()) for line in read_lines(placed.text)]
-        assert [[without_names(word) for word in words] for words in text] == [list(words) for words in sentences]
-        found = lists(MosesIni.read(placed.ini), text)
-        assert [without_names(line) for line in found] == lists(ini, sentences), seed
+        indexed = write_indexed_system(ini, tmp_path / "in", tmp_path / str(seed))
+        text = [tuple(line.split()) for line in read_lines(indexed.text)]
+        assert [[strip_tags(word) for word in words] for words in text] == [list(words) for words in sentences]
+        found = lists(MosesIni.read(indexed.ini), text)
+        assert [strip_tags(line) for line in found] == lists(ini, sentences), seed
         named += sum(MARK in line for line in found)
     assert named, "no word with a name was copied"
 
@@ -150,11 +150,13 @@ def small_system(*lines: Line, table_limit: int = 20) -> SmallSystem:
     return SmallSystem(lines=lines, weights=weights, table_limit=table_limit)
 
 
-def place_lines(tmp_path: Path, system: SmallSystem, *text: bytes, **options: object) -> PlacedSystem:
+def index_lines(tmp_path: Path, system: SmallSystem, *text: bytes, **options: object) -> IndexedSystem:
     (tmp_path / "system").mkdir()
-    (tmp_path / "placed").mkdir()
+    (tmp_path / "indexed").mkdir()
     write_lines(tmp_path / "text.in", text)
-    return place_text(system.write(tmp_path / "system"), tmp_path / "text.in", tmp_path / "placed", **options)  # type: ignore[arg-type]
+    return write_indexed_system(
+        system.write(tmp_path / "system"), tmp_path / "text.in", tmp_path / "indexed", **options
+    )  # type: ignore[arg-type]
 
 
 A, B, AB = (
@@ -165,32 +167,32 @@ A, B, AB = (
 
 
 def test_each_place_has_its_lines(tmp_path: Path) -> None:
-    placed = place_lines(tmp_path, small_system(A, B, AB), b"b a b", b"x a")
-    b0, a0, b1, a1 = name_of(b"b", 0, 0), name_of(b"a", 0, 1), name_of(b"b", 0, 2), name_of(b"a", 1, 1)
-    assert [*read_lines(placed.text)] == [b" ".join((b0, a0, b1)), b"x " + a1]
-    assert table_of(placed) == [
+    indexed = index_lines(tmp_path, small_system(A, B, AB), b"b a b", b"x a")
+    b0, a0, b1, a1 = tag_word(b"b", 0, 0), tag_word(b"a", 0, 1), tag_word(b"b", 0, 2), tag_word(b"a", 1, 1)
+    assert [*read_lines(indexed.text)] == [b" ".join((b0, a0, b1)), b"x " + a1]
+    assert table_of(indexed) == [
         b"%b %b ||| A B ||| 0.125\n" % (a0, b1),
         b"%b ||| A ||| 0.5\n" % a0,
         b"%b ||| A ||| 0.5\n" % a1,
         b"%b ||| B ||| 0.25\n" % b0,
         b"%b ||| B ||| 0.25\n" % b1,
     ]
-    assert (placed.sentences, placed.places, placed.lines) == (2, 5, 5)
+    assert (indexed.sentences, indexed.positions, indexed.lines) == (2, 5, 5)
 
 
 def test_words_without_translations_keep_their_form(tmp_path: Path) -> None:
     """Words without translations keep their form, except for tags that a phrase without other words needs."""
-    assert [*read_lines(place_lines(tmp_path, small_system(AB, A), b"b a b x", b"b b").text)] == [
-        b" ".join((b"b", name_of(b"a", 0, 1), b"b", b"x")),
+    assert [*read_lines(index_lines(tmp_path, small_system(AB, A), b"b a b x", b"b b").text)] == [
+        b" ".join((b"b", tag_word(b"a", 0, 1), b"b", b"x")),
         b"b b",
     ]
 
 
 def test_a_phrase_of_words_without_translations_has_a_place(tmp_path: Path) -> None:
-    placed = place_lines(tmp_path, small_system(AB), b"a b a b")
-    first, second = name_of(b"b", 0, 1), name_of(b"b", 0, 3)
-    assert [*read_lines(placed.text)] == [b" ".join((b"a", first, b"a", second))]
-    assert table_of(placed) == [b"a %b ||| A B ||| 0.125\n" % name for name in (first, second)]
+    indexed = index_lines(tmp_path, small_system(AB), b"a b a b")
+    first, second = tag_word(b"b", 0, 1), tag_word(b"b", 0, 3)
+    assert [*read_lines(indexed.text)] == [b" ".join((b"a", first, b"a", second))]
+    assert table_of(indexed) == [b"a %b ||| A B ||| 0.125\n" % name for name in (first, second)]
 
 
 def test_a_pair_is_in_the_reordering_table_once_and_so_is_the_copy_of_a_word(tmp_path: Path) -> None:
@@ -204,18 +206,18 @@ def test_a_pair_is_in_the_reordering_table_once_and_so_is_the_copy_of_a_word(tmp
     )
     system = small_system(AB, replace(AB, scores=(0.5,)))
     system = replace(system, weights={**system.weights, "R0": [1.0, 1.0, 1.0]}, reorderings=[reordering])
-    placed = place_lines(tmp_path, system, b"a b")
-    assert table_of(placed, 1) == [
-        b"a %b ||| A B ||| 0.5 0.25 0.25\n" % name_of(b"b", 0, 1),
+    indexed = index_lines(tmp_path, system, b"a b")
+    assert table_of(indexed, 1) == [
+        b"a %b ||| A B ||| 0.5 0.25 0.25\n" % tag_word(b"b", 0, 1),
         b"a ||| a ||| 0.25 0.5 0.25\n",
     ]
 
 
 def test_lines_are_sorted_as_converters_want_them(odd_text: Path, tmp_path: Path) -> None:
-    (tmp_path / "placed").mkdir()
-    placed = place_text(MosesIni.read(MINI / "moses.ini"), odd_text, tmp_path / "placed")
+    (tmp_path / "indexed").mkdir()
+    indexed = write_indexed_system(MosesIni.read(MINI / "moses.ini"), odd_text, tmp_path / "indexed")
     for number in range(2):
-        sources = [line[: line.index(b"|||") + 3] for line in table_of(placed, number)]
+        sources = [line[: line.index(b"|||") + 3] for line in table_of(indexed, number)]
         assert sources == sorted(sources)
         assert len(sources) > 1000
 
@@ -223,18 +225,18 @@ def test_lines_are_sorted_as_converters_want_them(odd_text: Path, tmp_path: Path
 @pytest.mark.parametrize(("limit", "kept"), [(None, 2), (0, 4), (1, 1), (3, 3)])
 def test_the_best_options_are_kept_in_their_order(tmp_path: Path, limit: int | None, kept: int) -> None:
     options = [Line((b"a",), (word,), (score,)) for word, score in ((b"P", 0.1), (b"Q", 0.4), (b"R", 0.2), (b"S", 0.4))]
-    placed = place_lines(tmp_path, small_system(*options, table_limit=2), b"a a", table_limit=limit)
+    indexed = index_lines(tmp_path, small_system(*options, table_limit=2), b"a a", table_limit=limit)
     # The decoder's limit is unchanged.
-    assert MosesIni.read(placed.ini).phrase_table().arguments["table-limit"] == "2"
+    assert MosesIni.read(indexed.ini).phrase_table().arguments["table-limit"] == "2"
     best = {1: b"Q", 2: b"QS", 3: b"QRS", 4: b"PQRS"}[kept]
-    assert [line.split()[2] for line in table_of(placed)] == [bytes([word]) for word in best] * 2
+    assert [line.split()[2] for line in table_of(indexed)] == [bytes([word]) for word in best] * 2
 
 
 def test_other_weights_choose_other_options(tmp_path: Path) -> None:
     options = [Line((b"a",), (b"P",), (0.1,)), Line((b"a",), (b"Q",), (0.4,))]
-    placed = place_lines(tmp_path, small_system(*options), b"a", table_limit=1, weights={"T": [-0.5]})
-    assert [line.split()[2] for line in table_of(placed)] == [b"P"]
-    assert MosesIni.read(placed.ini).weights()["T"] == [-0.5]
+    indexed = index_lines(tmp_path, small_system(*options), b"a", table_limit=1, weights={"T": [-0.5]})
+    assert [line.split()[2] for line in table_of(indexed)] == [b"P"]
+    assert MosesIni.read(indexed.ini).weights()["T"] == [-0.5]
 
 
 # More columns
@@ -243,8 +245,10 @@ def test_other_weights_choose_other_options(tmp_path: Path) -> None:
 def test_columns_are_those_of_the_place(tmp_path: Path) -> None:
     options = [Line((b"a",), (word,), (score,)) for word, score in ((b"Q", 0.4), (b"R", 0.2), (b"S", 0.4))]
     columns = Recorded()
-    placed = place_lines(tmp_path, small_system(*options, B, AB, table_limit=2), b"b a b", b"", b"x a", columns=columns)
-    found = [(place.sentence, place.start, place.end, place.phrase.words) for place in columns.places]
+    indexed = index_lines(
+        tmp_path, small_system(*options, B, AB, table_limit=2), b"b a b", b"", b"x a", columns=columns
+    )
+    found = [(position.sentence, position.start, position.end, position.phrase.words) for position in columns.positions]
     assert found == [
         (0, 0, 0, (b"b",)),
         (0, 1, 1, (b"a",)),
@@ -252,12 +256,12 @@ def test_columns_are_those_of_the_place(tmp_path: Path) -> None:
         (0, 1, 2, (b"a", b"b")),
         (2, 1, 1, (b"a",)),
     ]
-    assert columns.places[1].phrase.targets == ((b"Q",), (b"S",))
+    assert columns.positions[1].phrase.targets == ((b"Q",), (b"S",))
     logs = {}
-    for line in table_of(placed):
+    for line in table_of(indexed):
         source, target, scores = line.rstrip().split(b" ||| ")
         sentence = ord(re.findall(MARK + b"(.)", source)[0]) - ord("a")
-        logs[sentence, without_names(source), target] = np.log([float(score) for score in scores.split()[1:]])
+        logs[sentence, strip_tags(source), target] = np.log([float(score) for score in scores.split()[1:]])
     assert {key: pytest.approx(value) for key, value in logs.items()} == {
         (0, b"a", b"Q"): [0, 0],
         (0, b"a", b"S"): [0, -1 / 8],
@@ -266,7 +270,7 @@ def test_columns_are_those_of_the_place(tmp_path: Path) -> None:
         (2, b"a", b"Q"): [-2, 0],
         (2, b"a", b"S"): [-2, -1 / 8],
     }
-    ini = MosesIni.read(placed.ini)
+    ini = MosesIni.read(indexed.ini)
     assert ini.phrase_table().width == 3
     assert ini.weights()["T"] == [0.5, 0.2, 0.2]
 
@@ -276,7 +280,7 @@ def test_columns_stand_before_the_other_fields(odd_text: Path, tmp_path: Path) -
     for number, columns in enumerate((None, Recorded())):
         (tmp_path / str(number)).mkdir()
         ini = MosesIni.read(MINI / "moses.ini")
-        made.append(table_of(place_text(ini, odd_text, tmp_path / str(number), columns)))
+        made.append(table_of(write_indexed_system(ini, odd_text, tmp_path / str(number), columns)))
     for plain, wider in zip(*made, strict=True):
         fields, more = plain.split(b" ||| "), wider.split(b" ||| ")
         *scores, first, second = more[2].split(b" ")
@@ -287,46 +291,46 @@ def test_columns_stand_before_the_other_fields(odd_text: Path, tmp_path: Path) -
 def test_columns_change_the_translation(tmp_path: Path) -> None:
     """A column that depends on the position changes the translation of the second sentence."""
 
-    class Second(ScorerColumns):
+    class Second(ContextColumns):
         columns = (Column("score", "log-linear"),)
 
         def __init__(self) -> None:
             """Do not load a scorer."""
 
-        def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
+        def values(self, sentences: Sequence[Words], positions: Sequence[Position], scratch: Path) -> Floats:
             # Includes scores above 0 and scores too large for Moses.
             return np.array([[0], [-1000], [0], [1000]], np.float64)
 
     system = small_system(Line((b"a",), (b"P",), (0.5,)), Line((b"a",), (b"Q",), (0.25,)))
     weights = {"T": [0.5, 0.3]}
-    placed = place_lines(tmp_path, system, b"a", b"a", columns=Second(), weights=weights)
-    ini = MosesIni.read(placed.ini)
+    indexed = index_lines(tmp_path, system, b"a", b"a", columns=Second(), weights=weights)
+    ini = MosesIni.read(indexed.ini)
     assert ini.weights()["T"] == [0.5, 0.3]
-    best = lists(ini, [tuple(line.split()) for line in read_lines(placed.text)])
+    best = lists(ini, [tuple(line.split()) for line in read_lines(indexed.text)])
     assert [line.split(b" ||| ")[1].strip() for line in best] == [b"P", b"Q", b"Q", b"P"]
 
 
 def test_weights_must_fit(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"tuned\.ini: T has 3 features but 1 weights"):
-        place_lines(tmp_path, small_system(A), b"a", columns=Recorded(), weights={"T": [1.0]}, origin="tuned.ini")
-    assert [*(tmp_path / "placed").iterdir()] == []
+        index_lines(tmp_path, small_system(A), b"a", columns=Recorded(), weights={"T": [1.0]}, origin="tuned.ini")
+    assert [*(tmp_path / "indexed").iterdir()] == []
 
 
 def test_columns_must_be_numbers_for_each_option(tmp_path: Path) -> None:
-    class Wrong(ScorerColumns):
+    class Wrong(ContextColumns):
         columns = (Column("score"),)
 
         def __init__(self, values: Floats) -> None:
             self._values = values
 
-        def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
+        def values(self, sentences: Sequence[Words], positions: Sequence[Position], scratch: Path) -> Floats:
             return self._values
 
-    (tmp_path / "placed").mkdir()
+    (tmp_path / "indexed").mkdir()
     write_lines(tmp_path / "in", [b"a"])
     for values in (np.zeros((2, 1)), np.zeros((1, 2)), np.full((1, 1), np.nan)):
         with pytest.raises(ValueError, match="not as many as were promised, or not numbers"):
-            place_text(small_system(A).write(tmp_path), tmp_path / "in", tmp_path / "placed", Wrong(values))
+            write_indexed_system(small_system(A).write(tmp_path), tmp_path / "in", tmp_path / "indexed", Wrong(values))
 
 
 # Input without a per-text table
@@ -334,16 +338,16 @@ def test_columns_must_be_numbers_for_each_option(tmp_path: Path) -> None:
 
 def test_a_text_with_names_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"text.in: line 2: has U\+FDD0"):
-        place_lines(tmp_path, small_system(A), b"a", name_of(b"a", 0, 0))
+        index_lines(tmp_path, small_system(A), b"a", tag_word(b"a", 0, 0))
 
 
 def test_a_table_with_names_is_refused(tmp_path: Path) -> None:
-    system = small_system(A, Line((b"b",), (name_of(b"B", 0, 0),), (0.5,)))
-    assert place_lines(tmp_path, system, b"a").lines == 1
+    system = small_system(A, Line((b"b",), (tag_word(b"B", 0, 0),), (0.5,)))
+    assert index_lines(tmp_path, system, b"a").lines == 1
     write_lines(tmp_path / "text.in", [b"b"])
     ini = MosesIni.read(tmp_path / "system/moses.ini")
     with pytest.raises(UserError, match=r"table: a line for `b` has U\+FDD0"):
-        place_text(ini, tmp_path / "text.in", tmp_path / "placed")
+        write_indexed_system(ini, tmp_path / "text.in", tmp_path / "indexed")
 
 
 def test_binary_tables_are_refused(tmp_path: Path) -> None:
@@ -351,7 +355,7 @@ def test_binary_tables_are_refused(tmp_path: Path) -> None:
     ini.set_kind("T", "PhraseDictionaryCompact")
     write_lines(tmp_path / "in", [b"a"])
     with pytest.raises(UserError, match=r"not PhraseDictionaryCompact; .*, whatever decodes with them") as told:
-        place_text(ini, tmp_path / "in", tmp_path)
+        write_indexed_system(ini, tmp_path / "in", tmp_path)
     assert "use Moses" not in str(told.value)
 
 
@@ -361,14 +365,14 @@ def test_a_fault_leaves_the_system_from_before(tmp_path: Path) -> None:
     class Faulty(Recorded):
         fault: Exception | None = None
 
-        def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
+        def values(self, sentences: Sequence[Words], positions: Sequence[Position], scratch: Path) -> Floats:
             scratch.write_bytes(b"scores")
             if self.fault is not None:
                 raise self.fault
-            return super().values(sentences, places, scratch)
+            return super().values(sentences, positions, scratch)
 
-    place_lines(tmp_path, small_system(A, B), b"a", columns=Faulty())
-    folder = tmp_path / "placed"
+    index_lines(tmp_path, small_system(A, B), b"a", columns=Faulty())
+    folder = tmp_path / "indexed"
     ini, before = (
         MosesIni.read(tmp_path / "system" / "moses.ini"),
         {path: path.read_bytes() for path in folder.iterdir()},
@@ -378,14 +382,16 @@ def test_a_fault_leaves_the_system_from_before(tmp_path: Path) -> None:
     columns = Faulty()
     columns.fault = FullDiskError("full")
     with pytest.raises(FullDiskError):
-        place_text(ini, tmp_path / "text.in", folder, columns)
+        write_indexed_system(ini, tmp_path / "text.in", folder, columns)
     columns.fault = None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("moses_integration.placed.system.write_lines", Mock(side_effect=FullDiskError("full")))
+        patch.setattr(
+            "moses_integration.text_table.indexed_system.write_lines", Mock(side_effect=FullDiskError("full"))
+        )
         with pytest.raises(FullDiskError):
-            place_text(ini, tmp_path / "text.in", folder, columns)
+            write_indexed_system(ini, tmp_path / "text.in", folder, columns)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
-    # A killed run may have left such files, and another user may have placed a link.
+    # A killed run may have left such files, and another user may have indexed a link.
     (folder / ".unfinished").mkdir()
     (folder / ".unfinished" / ".scores.journal").touch()
     (folder / "phrase-table.gz").rename(tmp_path / "elsewhere.gz")
@@ -393,18 +399,18 @@ def test_a_fault_leaves_the_system_from_before(tmp_path: Path) -> None:
     (folder / "text").unlink()
     (folder / "text").mkdir()
     with pytest.raises(UserError, match="text: is a folder"):
-        place_text(ini, tmp_path / "text.in", folder, columns)
+        write_indexed_system(ini, tmp_path / "text.in", folder, columns)
     assert (folder / "moses.ini").read_bytes() == before[folder / "moses.ini"]
     (folder / "text").rmdir()
-    placed = place_text(ini, tmp_path / "text.in", folder, columns)
+    indexed = write_indexed_system(ini, tmp_path / "text.in", folder, columns)
     assert {path.name for path in folder.iterdir()} == {path.name for path in before}
-    assert table_of(placed) == [name_of(b"b", 0, 0) + b" ||| B ||| 0.25 1 1\n"]
+    assert table_of(indexed) == [tag_word(b"b", 0, 0) + b" ||| B ||| 0.25 1 1\n"]
     assert (folder / "text.json").read_bytes() != before[folder / "text.json"]
 
 
-def test_a_text_without_places(tmp_path: Path) -> None:
-    placed = place_lines(tmp_path, small_system(A), b"", b"x", columns=Recorded())
-    assert table_of(placed) == []
-    assert digest_of_text(MosesIni.read(placed.ini)) == sha256_of(placed.text)
-    assert [*read_lines(placed.text)] == [b"", b"x"]
-    assert MosesIni.read(placed.ini).phrase_table().width == 3
+def test_a_text_without_positions(tmp_path: Path) -> None:
+    indexed = index_lines(tmp_path, small_system(A), b"", b"x", columns=Recorded())
+    assert table_of(indexed) == []
+    assert digest_of_text(MosesIni.read(indexed.ini)) == sha256_of(indexed.text)
+    assert [*read_lines(indexed.text)] == [b"", b"x"]
+    assert MosesIni.read(indexed.ini).phrase_table().width == 3

@@ -12,7 +12,7 @@ import numpy as np
 
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.decoder.tables import ReorderingTable
-from moses_integration.placed.places import Copy, Place
+from moses_integration.text_table.positions import Copy, Position
 from phrasescore.phrases import offsets_of
 from phrasescore.scoring.columns import Column
 from phrasescore.table.entry import SEPARATOR, cut_line, without_end
@@ -20,13 +20,13 @@ from phrasescore.table.factors import SURFACE
 
 
 def phrase_lines(
-    places: Sequence[Place], text: Sequence[Words], columns: Sequence[Column], values_OK: Floats
+    positions: Sequence[Position], text: Sequence[Words], columns: Sequence[Column], values_OK: Floats
 ) -> Iterator[bytes]:
     """Yield the lines of the phrase table for an indexed text, with the new columns."""
-    first = offsets_of(np.array([len(place.phrase.lines) for place in places], np.int64))
+    first = offsets_of(np.array([len(position.phrase.lines) for position in positions], np.int64))
     cut: dict[Words, list[tuple[bytes, bytes]]] = {}
-    for source, number in sorted((_source(place, text), number) for number, place in enumerate(places)):
-        phrase = places[number].phrase
+    for source, number in sorted((_source(position, text), number) for number, position in enumerate(positions)):
+        phrase = positions[number].phrase
         if phrase.words not in cut:
             cut[phrase.words] = [_around_columns(line) for line in phrase.lines]
         texts = _column_texts(columns, values_OK[first[number] : first[number + 1]])
@@ -35,18 +35,18 @@ def phrase_lines(
 
 
 def reordering_lines(
-    table: ReorderingTable, places: Iterable[Place], text: Sequence[Words], copies: Iterable[Copy]
+    table: ReorderingTable, positions: Iterable[Position], text: Sequence[Words], copies: Iterable[Copy]
 ) -> Iterator[bytes]:
     """Yield the lines of a reordering table for an indexed text, including its lines for copied words."""
     found: dict[Words, list[bytes]] = {}
     ends: list[tuple[bytes, list[bytes]]] = []
-    for place in places:
-        words, targets, _ = place.phrase
+    for position in positions:
+        words, targets, _ = position.phrase
         if words not in found:
             # Reordering tables contain only the first factor of target words.
             surfaces = [tuple(map(SURFACE.network_words, target)) for target in targets]
             found[words] = _reordering_ends(table, words, zip(surfaces, surfaces, strict=True))
-        ends.append((_source(place, text), found[words]))
+        ends.append((_source(position, text), found[words]))
     for word, name, target in copies:
         original = (word,) if target else ()
         ends.append((_as_source((name,)), _reordering_ends(table, (word,), [(original, target)])))
@@ -54,8 +54,8 @@ def reordering_lines(
         yield from (source + end for end in of_source)
 
 
-def _source(place: Place, text: Sequence[Words]) -> bytes:
-    return _as_source(text[place.sentence][place.start : place.end + 1])
+def _source(position: Position, text: Sequence[Words]) -> bytes:
+    return _as_source(text[position.sentence][position.start : position.end + 1])
 
 
 def _as_source(words: Words) -> bytes:
