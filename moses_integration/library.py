@@ -13,8 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from moses_integration.evaluation import Evaluated
-from moses_integration.evaluation import evaluate as evaluate_files
+from moses_integration.metrics import Evaluated
+from moses_integration.metrics import evaluate as evaluate_files
 from phrasescore.documents import read_json
 from phrasescore.files import read_lines
 from phrasescore.scoring.scorer import PhraseScorer, load_scorer

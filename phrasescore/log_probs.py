@@ -1,7 +1,7 @@
 """Validation of network outputs: numbers are finite, and log-probabilities not positive.
 
 Outputs are validated where they enter the programs, on the CPU: `scoring/encoder_decoder.py` for pairs,
-`search/decoding.py` for the next words, `lm/scorer.py` for words in context. Later code relies on it.
+`search/decoding.py` for the next words, `lm/lm_scorer.py` for words in context. Later code relies on it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import pytest
 from phrasescore.cli import make_parser
 from phrasescore.configuration import check_values, flags_of, options_of, read_toml
 from phrasescore.errors import UsageError, UserError, flag
-from phrasescore.lm import settings as lm_settings
+from phrasescore.lm import lm_settings
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.training.layers import Layer, merge_layers, parse_change, read_presets

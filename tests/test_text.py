@@ -12,7 +12,7 @@ import pytest
 from moses_integration.building.aligned_corpus import read_aligned_corpus
 from moses_integration.building.language_model import build_language_model
 from moses_integration.building.prepare import Preparation, prepare_file
-from moses_integration.evaluation import measure
+from moses_integration.metrics import measure
 from moses_integration.tuning.bleu import read_references
 from phrasescore import text
 from phrasescore.errors import UserError

@@ -16,7 +16,7 @@ from moses_integration.toolkits.toolkit import ToolkitName
 from moses_integration.tuning.tuning_config import TuningConfig
 from phrasescore.configuration import check_values, choices, option, unknown_key
 from phrasescore.errors import UserError
-from phrasescore.lm import settings as lm_settings
+from phrasescore.lm import lm_settings
 from phrasescore.training import settings
 from phrasescore.training.layers import Sections
 

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from experiments.steps import Json
 from experiments.timing import timed
-from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
+from moses_integration.decoder.cslm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings

@@ -22,8 +22,8 @@ from experiments.toml import command_options
 from moses_integration.building.build_config import BuildConfig
 from moses_integration.building.system_text import SystemText
 from moses_integration.decoder.settings import read_settings
-from moses_integration.evaluation import measure, p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
+from moses_integration.metrics import measure, p_value_over_runs
 from moses_integration.nbest import read_nbest
 from moses_integration.rescoring.features import FeatureSpec, load_features, share_scoring
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank, starting_weights, tune_on_list

@@ -13,7 +13,7 @@ import numpy as np
 from experiments.data import DataFolder
 from experiments.steps import Json, Steps, run_phrasescore
 from experiments.toml import command_options
-from moses_integration.evaluation import measure
+from moses_integration.metrics import measure
 from phrasescore.device import Device, choose_device
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.pairs import PhrasePairs

@@ -17,7 +17,7 @@ from phrasescore.cli.options import positive
 from phrasescore.cli.parser import CommandParser
 from phrasescore.device import choose_device, settle_memory
 from phrasescore.files import make_folder, write_atomically, write_json
-from phrasescore.lm.settings import PRESETS
+from phrasescore.lm.lm_settings import PRESETS
 from phrasescore.provenance import machine
 from phrasescore.training.layers import preset_names
 

@@ -21,9 +21,9 @@ from moses_integration.ini import MosesIni
 from moses_integration.toolkits.embedded import Translating
 from phrasescore.device import choose_device
 from phrasescore.files import read_lines
+from phrasescore.lm.lm_scorer import NeuralLmScorer
+from phrasescore.lm.lm_settings import LmSettings
 from phrasescore.lm.model_folder import TrainedLanguageModel
-from phrasescore.lm.scorer import NeuralLmScorer
-from phrasescore.lm.settings import LmSettings
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary
 

@@ -18,7 +18,7 @@ from moses_integration.building.prepare import prepare_file
 from moses_integration.building.system_folder import INI
 from moses_integration.building.system_text import PREPARATION, TextSettings
 from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE
-from moses_integration.evaluation import measure, p_value_over_runs
+from moses_integration.metrics import measure, p_value_over_runs
 from moses_integration.toolkits.choice import choose_toolkit
 from moses_integration.toolkits.installation import run_step
 from moses_integration.toolkits.toolkit import ToolkitName

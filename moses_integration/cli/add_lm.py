@@ -67,8 +67,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    from moses_integration.decoder.cslm import NeuralLanguageModelFeature
     from moses_integration.decoder.declaration import declare_model
-    from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
     from moses_integration.decoder.ngram_cache import DEFAULT_MEGABYTES, NgramCache
 
     if args.cache_size and not args.cache:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from moses_integration.evaluation import Evaluated, Randomisation, evaluate
+from moses_integration.metrics import Evaluated, Randomisation, evaluate
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_section_options, given_options, refuse_idle
 from phrasescore.files import require_one_standard_input

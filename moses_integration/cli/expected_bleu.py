@@ -21,9 +21,9 @@ from phrasescore.files import make_folder, real_path
 
 if TYPE_CHECKING:
     from moses_integration.building.aligned_corpus import Corpus
+    from moses_integration.expected_bleu.fitting import Trained
     from moses_integration.expected_bleu.folds import Fold
     from moses_integration.expected_bleu.nbest_lists import NbestList, NbestLists
-    from moses_integration.expected_bleu.training import Trained
 
 _TEXTS = ("source", "target", "alignment")
 
@@ -80,12 +80,12 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.building.initial_ini import has_start_weights
     from moses_integration.decoder.declaration import declare_model
     from moses_integration.decoder.settings import read_settings
-    from phrasescore.expected_bleu.model import save_phrase_pair_model
+    from phrasescore.scoring.phrase_pair_model import save_phrase_pair_model
 
     try:
+        from moses_integration.expected_bleu.fitting import FEWEST, train
         from moses_integration.expected_bleu.folds import build_folds, require_rebuildable, training_corpus
         from moses_integration.expected_bleu.nbest_lists import join
-        from moses_integration.expected_bleu.training import FEWEST, train
     except ImportError as error:
         raise UserError("training for expected BLEU needs SciPy; pip install scipy") from error
     if args.sentences < FEWEST:

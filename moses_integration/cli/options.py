@@ -72,7 +72,7 @@ def finite(text: str) -> float:
 
 def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, float]:
     """Return and log mean and standard deviation of dev BLEU over seeds; warn if BLEU is meaningless."""
-    from moses_integration.evaluation import NOISE_BLEU
+    from moses_integration.metrics import NOISE_BLEU
     from moses_integration.tuning.tunings import spread
 
     mean, deviation = spread([tuning.bleu for tuning in tunings])

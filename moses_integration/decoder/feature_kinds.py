@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from moses_integration.decoder.context import LanguageModel
-from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
+from moses_integration.decoder.cslm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import Feature, PhrasePenalty, TableScores, UnknownWordPenalty, WordPenalty
 from moses_integration.decoder.reordering import Distortion, LexicalReordering
 from moses_integration.ini import FeatureLine, MosesIni

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from moses_integration.expected_bleu.fitting import LENGTH, Floats, Objective, standardised
 from moses_integration.expected_bleu.nbest_lists import NbestLists
-from moses_integration.expected_bleu.training import LENGTH, Floats, Objective, standardised
 from moses_integration.tuning.candidates import Candidates
 from phrasescore.errors import UserError
 from phrasescore.phrases import offsets_of

@@ -14,10 +14,10 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_integration.decoder.cslm import NeuralLanguageModelFeature
 from moses_integration.decoder.declaration import declare_model
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.errors import UserError
+from phrasescore.lm.lm_scorer import NeuralLmScorer
+from phrasescore.lm.lm_settings import DEFAULT_PRESET, SECTIONS, LmSettings
+from phrasescore.lm.lm_training import prepare
 from phrasescore.lm.perplexity import TextScores, learn_weight, score_text
-from phrasescore.lm.scorer import NeuralLmScorer
-from phrasescore.lm.settings import DEFAULT_PRESET, SECTIONS, LmSettings
-from phrasescore.lm.training import prepare
 from phrasescore.scoring.given_pairs import Text, clean_text
 from phrasescore.text import Log, no_log
 from phrasescore.training.layers import Layer, by_section, check_nothing_is_held_out

@@ -22,7 +22,7 @@ from phrasescore.text import Log, chunks, no_log, utf8_lines
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
-    from phrasescore.lm.scorer import NeuralLmScorer
+    from phrasescore.lm.lm_scorer import NeuralLmScorer
 
 _SENTENCES_AT_ONCE = 10_000
 

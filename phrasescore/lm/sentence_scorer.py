@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from phrasescore.device import Device
-from phrasescore.lm.scorer import Loading, NeuralLmScorer
+from phrasescore.lm.lm_scorer import Loading, NeuralLmScorer
 from phrasescore.scoring.columns import SCORE, UNKNOWN_TARGET, Column
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts

@@ -212,9 +212,9 @@ def _load_encoder_decoder(folders: Sequence[Path], device: str, precision: Preci
 
 @register_scorer("expected-bleu")
 def _load_phrase_pair_model(folders: Sequence[Path], device: str, precision: Precision) -> PhraseScorer:
-    from phrasescore.expected_bleu.scorer import PhrasePairScorer
+    from phrasescore.scoring.phrase_pair_model import PhrasePairScorer, load_phrase_pair_model
 
-    return PhrasePairScorer.load(folders)
+    return PhrasePairScorer([load_phrase_pair_model(folder) for folder in folders])
 
 
 def load_scorer(

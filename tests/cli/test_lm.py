@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from phrasescore.cli import main
-from phrasescore.lm.settings import PRESETS, TextConfig
+from phrasescore.lm.lm_settings import PRESETS, TextConfig
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.training.layers import read_preset
 from phrasescore.training.training_config import BUDGET

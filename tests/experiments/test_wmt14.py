@@ -26,8 +26,8 @@ from experiments.wmt14.steps import (
     split,
 )
 from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE
-from moses_integration.evaluation import p_value_over_runs
 from moses_integration.ini import MosesIni
+from moses_integration.metrics import p_value_over_runs
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines, write_lines
 from tests.conftest import MINI

@@ -6,8 +6,8 @@ import kenlm
 import numpy as np
 import pytest
 
+from phrasescore.lm.lm_scorer import NeuralLmScorer
 from phrasescore.lm.perplexity import TextScores, learn_weight, score_text
-from phrasescore.lm.scorer import NeuralLmScorer
 from phrasescore.text import text_lines
 from tests.conftest import MINI
 from tests.lm.conftest import ARPA

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from phrasescore.device import Device
 from phrasescore.errors import UserError
-from phrasescore.lm import scorer as scorer_module
-from phrasescore.lm.scorer import Floats, Indices, NeuralLmScorer
+from phrasescore.lm import lm_scorer as scorer_module
+from phrasescore.lm.lm_scorer import Floats, Indices, NeuralLmScorer
 from tests.conftest import DATA, MINI
 from tests.lm.conftest import ARPA
 

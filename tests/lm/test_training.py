@@ -12,10 +12,10 @@ import torch
 
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
+from phrasescore.lm.lm_scorer import NeuralLmScorer
+from phrasescore.lm.lm_settings import LmSettings, TextConfig
+from phrasescore.lm.lm_training import TextTask, prepare
 from phrasescore.lm.model_folder import load_language_model
-from phrasescore.lm.scorer import NeuralLmScorer
-from phrasescore.lm.settings import LmSettings, TextConfig
-from phrasescore.lm.training import TextTask, prepare
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.training.loop import Trainer
 from phrasescore.training.start import Start

@@ -19,8 +19,8 @@ from moses_integration.decoder.output import translation_line
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import read_settings
-from moses_integration.evaluation import measure
 from moses_integration.ini import MosesIni
+from moses_integration.metrics import measure
 from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.segmentation import segments_of
 from moses_integration.toolkits.embedded import EmbeddedToolkit

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
-from phrasescore.lm.training import TextTask
+from phrasescore.lm.lm_training import TextTask
 from phrasescore.model_files import WEIGHTS
 from phrasescore.model_folder import load_model
 from phrasescore.nn import softmax

@@ -17,8 +17,8 @@ import torch
 from phrasescore.cli.console import run_command
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files.temporary import make_temporary
-from phrasescore.lm.settings import LmSettings, TextConfig
-from phrasescore.lm.training import prepare as prepare_lm
+from phrasescore.lm.lm_settings import LmSettings, TextConfig
+from phrasescore.lm.lm_training import prepare as prepare_lm
 from phrasescore.model_folder import TRAINING_STATE, load_model
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.pairs import DataConfig, read_table

@@ -15,8 +15,8 @@ import sacrebleu
 import torch
 
 from phrasescore.errors import UserError
-from phrasescore.lm.settings import LmSettings, TextConfig
-from phrasescore.lm.training import prepare as prepare_lm
+from phrasescore.lm.lm_settings import LmSettings, TextConfig
+from phrasescore.lm.lm_training import prepare as prepare_lm
 from phrasescore.model_files import METRICS
 from phrasescore.model_folder import load_model
 from phrasescore.nn.architecture import ModelConfig, NeuralLmConfig

@@ -96,8 +96,8 @@ def run(args: argparse.Namespace) -> int:
         inputs=(args.text, args.backoff, args.weight_text, *files_of_models([args.model])),
     )
     from phrasescore.device import choose_device, settle_memory
+    from phrasescore.lm.lm_scorer import NeuralLmScorer
     from phrasescore.lm.perplexity import TextScores, learn_weight, score_text
-    from phrasescore.lm.scorer import NeuralLmScorer
 
     settle_memory()
     device = choose_device(args.device, args.precision)

@@ -21,7 +21,7 @@ from phrasescore.cli.training import (
     run_trainer,
 )
 from phrasescore.files import require_one_standard_input
-from phrasescore.lm.settings import DEFAULT_PRESET, FOR_OTHERS, PRESETS, SECTIONS, LmSettings
+from phrasescore.lm.lm_settings import DEFAULT_PRESET, FOR_OTHERS, PRESETS, SECTIONS, LmSettings
 from phrasescore.training.layers import check_nothing_is_held_out, read_presets
 from phrasescore.training.torchrun import joined
 
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         settings = settings_of(args)
         reporter = Reporter(quiet=args.quiet or not ranks.is_first)
         from phrasescore.device import choose_device, settle_memory
-        from phrasescore.lm.training import prepare
+        from phrasescore.lm.lm_training import prepare
         from phrasescore.training.start import Start
 
         settle_memory()

@@ -20,8 +20,8 @@ from experiments.ablation.summary import shown, summary
 from experiments.pages.results import Results
 from experiments.steps import Json
 from moses_integration.building.build_config import BuildConfig
-from moses_integration.evaluation import measure, p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
+from moses_integration.metrics import measure, p_value_over_runs
 from moses_integration.nbest import NbestEntry
 from moses_integration.rescoring.reranking import add_scores
 from moses_integration.text_table.position_tags import strip_tags

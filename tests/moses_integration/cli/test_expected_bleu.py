@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 from moses_integration.cli import main
-from moses_integration.expected_bleu.training import Quality, Trained
+from moses_integration.expected_bleu.fitting import Quality, Trained
 from moses_integration.ini import MosesIni
 from phrasescore.cli import main as phrasescore
-from phrasescore.expected_bleu.features import features_of
-from phrasescore.expected_bleu.model import PhrasePairModel, load_phrase_pair_model
 from phrasescore.files import read_bytes
+from phrasescore.scoring.phrase_pair_model import PhrasePairModel, features_of, load_phrase_pair_model
 from tests.conftest import MINI
 
 TUNED = MINI / "moses.tuned.ini"
@@ -82,7 +81,7 @@ def test_a_system_built_elsewhere_needs_its_text(tmp_path: Path, capsys: pytest.
 def test_scipy_is_missed_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delitem(sys.modules, "moses_integration.expected_bleu.training", raising=False)
+    monkeypatch.delitem(sys.modules, "moses_integration.expected_bleu.fitting", raising=False)
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     assert main(["expected-bleu", str(TUNED), "-o", str(tmp_path / "model"), *TEXTS]) == 1
     assert "needs SciPy; pip install scipy" in capsys.readouterr().err
@@ -127,7 +126,7 @@ def test_a_useless_model_is_a_warning(
 ) -> None:
     nothing = PhrasePairModel(np.zeros(0, np.uint64), np.zeros(0, np.float32))
     trained = Trained(nothing, 1.0, 1e-5, 0, Quality(50.0, 50.0), Quality(50.0, 50.0))
-    monkeypatch.setattr("moses_integration.expected_bleu.training.train", lambda *given: trained)
+    monkeypatch.setattr("moses_integration.expected_bleu.fitting.train", lambda *given: trained)
     assert main(["expected-bleu", str(TUNED), "-o", str(tmp_path / "model"), *QUICK, *TEXTS]) == 0
     told = capsys.readouterr().err
     assert "written, 0 features" in told

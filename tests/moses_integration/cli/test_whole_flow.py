@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from moses_integration.cli import main
-from moses_integration.evaluation import measure
 from moses_integration.ini import MosesIni
+from moses_integration.metrics import measure
 from moses_integration.nbest import read_nbest
 from moses_integration.text_table.context_sections import networks_of
 from phrasescore.cli import main as phrasescore

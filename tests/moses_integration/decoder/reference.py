@@ -16,7 +16,7 @@ import numpy as np
 
 from moses_integration.decoder.phrases import Words
 from phrasescore.device import choose_device
-from phrasescore.lm.scorer import NeuralLmScorer
+from phrasescore.lm.lm_scorer import NeuralLmScorer
 from tests.moses_integration.decoder.small_system import Reordering, SmallSystem
 
 CLASSES = {

@@ -47,8 +47,8 @@ from phrasescore.cli import main as phrasescore
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
+from phrasescore.lm.lm_scorer import NeuralLmScorer
 from phrasescore.lm.model_folder import load_language_model, save_description
-from phrasescore.lm.scorer import NeuralLmScorer
 from phrasescore.model_folder import load_model, save_weights
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel

@@ -14,9 +14,9 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
+from moses_integration.decoder.cslm import NeuralLanguageModelFeature
 from moses_integration.decoder.graph import Derivation, Step
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import TargetPhrase, WordPenalty
 from moses_integration.ini import MosesIni
 from moses_integration.text_table.position_tags import tag_word

@@ -20,9 +20,9 @@ from torch import Tensor
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name
+from phrasescore.lm.lm_settings import LmSettings
 from phrasescore.lm.model_folder import KIND, save_description
 from phrasescore.lm.ngrams import Ngrams
-from phrasescore.lm.settings import LmSettings
 from phrasescore.lm.text import NumberedText, read_text
 from phrasescore.model_folder import TRAINING_STATE
 from phrasescore.nn.neural_lm import NeuralLanguageModel

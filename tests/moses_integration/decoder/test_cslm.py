@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
+from moses_integration.decoder.cslm import NeuralLanguageModelFeature
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.ngram_cache import ngram_keys
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from moses_integration.decoder.pool import DecoderPool

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from moses_integration import evaluation
-from moses_integration.evaluation import evaluate, measure, p_value_over_runs
+from moses_integration import metrics
+from moses_integration.metrics import evaluate, measure, p_value_over_runs
 from moses_integration.text_table.position_tags import tag_word
 from phrasescore.errors import UserError
 from tests.conftest import MINI
@@ -135,10 +135,10 @@ def test_trials_in_blocks_are_those_drawn_at_once(sentences: int, trials: int) -
     base_S10, system_S10 = (draw.integers(1, 20, (sentences, 10)) for _ in range(2))
     exchanged_TS = np.random.default_rng(7).integers(2, size=(trials, sentences), dtype=bool)
     totals_T10 = exchanged_TS @ base_S10 + ~exchanged_TS @ system_S10
-    both_10, difference = base_S10.sum(axis=0) + system_S10.sum(axis=0), evaluation._difference
+    both_10, difference = base_S10.sum(axis=0) + system_S10.sum(axis=0), metrics._difference
     observed = difference(base_S10.sum(axis=0), system_S10.sum(axis=0))
     as_large = sum(difference(totals_10, both_10 - totals_10) >= observed for totals_10 in totals_T10)
-    assert evaluation._p_value(base_S10, system_S10, trials, 7) == (as_large + 1) / (trials + 1)
+    assert metrics._p_value(base_S10, system_S10, trials, 7) == (as_large + 1) / (trials + 1)
     assert 0 < as_large < trials
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moses_integration.expected_bleu.nbest_lists import NbestLists, Pair
-from moses_integration.expected_bleu.training import (
+from moses_integration.expected_bleu.fitting import (
     L2_VALUES,
     Objective,
     fit,
@@ -16,10 +15,11 @@ from moses_integration.expected_bleu.training import (
     standardised,
     train,
 )
+from moses_integration.expected_bleu.nbest_lists import NbestLists, Pair
 from moses_integration.tuning.bleu import bleu_statistics, smoothed_bleu
 from phrasescore.errors import UserError
-from phrasescore.expected_bleu.features import features_of
 from phrasescore.phrases import offsets_of
+from phrasescore.scoring.phrase_pair_model import features_of
 
 WORDS = [b"a", b"b", b"c", b"d"]
 
@@ -124,7 +124,7 @@ def test_expected_bleu_rises() -> None:
 
 def test_the_last_parameters_are_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last parameters are evaluated even if no evaluation took place before."""
-    monkeypatch.setattr("moses_integration.expected_bleu.training._CHECK_EVERY", 1000)
+    monkeypatch.setattr("moses_integration.expected_bleu.fitting._CHECK_EVERY", 1000)
     objective_, _ = objective(random_lists(60))
     found = fit(objective_, objective_, 1e-6)
     assert found.iterations > 0

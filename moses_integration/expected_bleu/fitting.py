@@ -32,9 +32,8 @@ from moses_integration.expected_bleu.folds import Groups
 from moses_integration.expected_bleu.nbest_lists import NbestLists, Pair
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
 from phrasescore.errors import UserError
-from phrasescore.expected_bleu.features import Keys, features_of
-from phrasescore.expected_bleu.model import PhrasePairModel
 from phrasescore.phrases import offsets_of
+from phrasescore.scoring.phrase_pair_model import Keys, PhrasePairModel, features_of
 from phrasescore.text import Log, chunks, no_log
 
 Floats = NDArray[np.float64]

@@ -11,10 +11,9 @@ import pytest
 
 from phrasescore.cli import main
 from phrasescore.errors import UserError
-from phrasescore.expected_bleu.features import features_of
-from phrasescore.expected_bleu.model import PhrasePairModel, save_phrase_pair_model
 from phrasescore.scoring.annotate import annotate
 from phrasescore.scoring.columns import EXPECTED_BLEU
+from phrasescore.scoring.phrase_pair_model import PhrasePairModel, features_of, save_phrase_pair_model
 from phrasescore.scoring.scorer import load_scorer
 from tests.conftest import DATA
 

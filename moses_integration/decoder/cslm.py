@@ -73,7 +73,7 @@ class NeuralLanguageModelFeature(ContextFeature):
     def load(self, wanted: Set[bytes] = frozenset()) -> None:
         """Load the network and the back-off model."""
         from phrasescore.device import choose_device
-        from phrasescore.lm.scorer import NeuralLmScorer
+        from phrasescore.lm.lm_scorer import NeuralLmScorer
 
         # In 16 bits a score would depend slightly on the other n-grams of its batch, and so on the search.
         device = choose_device("auto", "fp32")
