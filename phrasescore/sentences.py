@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from phrasescore.aligned_phrases import parse_points
 from phrasescore.configuration import setting
 from phrasescore.errors import UsageError, UserError
-from phrasescore.extraction.points import parse_points
 from phrasescore.files import display_name, open_input
 from phrasescore.pairs import (
     DataConfig,

@@ -15,9 +15,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from phrasescore.aligned_phrases import AlignedSentences, parse_points
 from phrasescore.errors import UserError
-from phrasescore.extraction.points import parse_points
-from phrasescore.extraction.spans import AlignedSentences
 from phrasescore.files import full_disk_told
 from phrasescore.phrases import Ids, Offsets, offsets_of
 from phrasescore.text import lines_abreast

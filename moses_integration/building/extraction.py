@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from moses_integration.building.aligned_corpus import AlignedCorpus
 from moses_integration.building.pair_alignment import LONGEST_PHRASE, Alignments, number_alignments
-from phrasescore.extraction.spans import AlignedSentences, Places, Spans, consistent_spans
+from phrasescore.aligned_phrases import AlignedSentences, Positions, Spans, consistent_spans
 from phrasescore.phrases import offsets_of
 
 MONOTONE, SWAP, DISCONTINUOUS = range(3)
@@ -82,9 +82,9 @@ class _Matrices:
     """
 
     points_M: NDArray[np.uint8]
-    origin_T: Places
+    origin_T: Positions
     """Plus the position of a source word: its cell in the row of this target word."""
-    stride_T: Places
+    stride_T: Positions
     """Cells in a row."""
 
     @classmethod

@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from phrasescore.aligned_phrases import AlignedPhrases, extract_phrases
 from phrasescore.device import Device
-from phrasescore.extraction.occurrences import Occurrences, find_occurrences
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
@@ -46,9 +46,9 @@ class ContextTask:
     """All sentences, with their alignment."""
     lines: Examples
     """The sentences to learn from."""
-    held_out: Occurrences
+    held_out: AlignedPhrases
     """Phrase pairs of other sentences of the same text."""
-    validation: Occurrences | None = None
+    validation: AlignedPhrases | None = None
     """Phrase pairs of another text, if there is one."""
 
     @property
@@ -63,7 +63,7 @@ class ContextTask:
 
     def loss(self, examples: Examples) -> BatchLoss:
         """Return the mean negative log-likelihood of the pairs drawn by the visits."""
-        found = find_occurrences(self.sentences.take(examples % len(self.sentences)))
+        found = extract_phrases(self.sentences.take(examples % len(self.sentences)))
         drawn = self.drawn(examples, found)
         if not len(drawn):
             # No phrase pair is consistent with these alignments.
@@ -72,7 +72,7 @@ class ContextTask:
         log_prob_I: Tensor = self.network(batch.to(self.device.torch_device), self.config.teacher_forcing)
         return BatchLoss(-log_prob_I.sum() / batch.pairs, batch.pairs)
 
-    def drawn(self, examples: Examples, found: Occurrences) -> NDArray[np.int64]:
+    def drawn(self, examples: Examples, found: AlignedPhrases) -> NDArray[np.int64]:
         """Draw a limited number of pairs for each visit; long pairs are drawn less often.
 
         Draws depend only on the visit, not on the rest of the batch. Weighted sampling without replacement: draw an
@@ -86,14 +86,14 @@ class ContextTask:
         rank = np.arange(len(order)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
         return order[rank < self.config.pairs_a_sentence]
 
-    def measure(self, pairs: Occurrences) -> PairLoss:
+    def measure(self, pairs: AlignedPhrases) -> PairLoss:
         """Return the mean loss on phrase pairs in context, unweighted."""
         starts = range(0, len(pairs), _MEASURED_AT_ONCE)
         some = (pairs.take(np.arange(start, min(start + _MEASURED_AT_ONCE, len(pairs)))) for start in starts)
         return pair_loss(self.network, (_batch_of(part, self.network) for part in some), self.device)
 
 
-def _batch_of(pairs: Occurrences, network: EncoderDecoder) -> PairBatch:
+def _batch_of(pairs: AlignedPhrases, network: EncoderDecoder) -> PairBatch:
     """Return a batch of pairs, longest target first."""
     pairs = pairs.take(np.lexsort((-pairs.source.lengths, -pairs.target.lengths)))
     batch = PairBatch.apart(pairs.source, pairs.target.alone())

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from phrasescore.aligned_phrases import AlignedPhrases, extract_phrases
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
-from phrasescore.extraction.occurrences import Occurrences, find_occurrences
 from phrasescore.files import can_be_read_only_once, display_name
 from phrasescore.model_folder import KIND, TRAINING_STATE, save_description
 from phrasescore.nn.encoder_decoder import EncoderDecoder
@@ -277,8 +277,8 @@ def _some_pairs(table: PairData, settings: Settings) -> PhrasePairs:
     return table.pairs.take(np.sort(shuffled[: settings.data.held_out_limit]))
 
 
-def _some_occurrences(sentences: PhrasePairs, settings: Settings) -> Occurrences:
+def _some_occurrences(sentences: PhrasePairs, settings: Settings) -> AlignedPhrases:
     """Return a random sample of at most `held_out_limit` phrase pairs in context, in the order of the sentences."""
-    found = find_occurrences(sentences)
+    found = extract_phrases(sentences)
     shuffled = np.random.default_rng([settings.training.seed, 2]).permutation(len(found))
     return found.take(np.sort(shuffled[: settings.data.held_out_limit]))

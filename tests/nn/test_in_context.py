@@ -9,7 +9,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from phrasescore.extraction.spans import LONGEST
+from phrasescore.aligned_phrases import LONGEST
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.span_marks import SpanMarks

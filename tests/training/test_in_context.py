@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from phrasescore.aligned_phrases import extract_phrases
 from phrasescore.cli import main
 from phrasescore.errors import UsageError, UserError
-from phrasescore.extraction.occurrences import find_occurrences
 from phrasescore.model_folder import load_model
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
@@ -92,18 +92,18 @@ def test_the_loss_falls_and_is_that_of_pairs_in_their_sentences(
 def _occurrences(text: ParallelText, folder: Path) -> Any:
     from phrasescore.sentences import read_sentences
 
-    return find_occurrences(read_sentences(text, folder, DataConfig(), SentenceConfig()).pairs)
+    return extract_phrases(read_sentences(text, folder, DataConfig(), SentenceConfig()).pairs)
 
 
 def test_each_visit_draws_other_pairs_in_any_company(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
     task = prepared(texts, tmp_path / "run", settings(long_pairs=0.1)).task
-    found = find_occurrences(task.sentences)
+    found = extract_phrases(task.sentences)
     is_short = (found.source.lengths <= 4) & (found.target.lengths <= 4)
     drawn: list[set[int]] = []
     for number in range(2):
         visits = np.arange(len(task.sentences)) + number * len(task.sentences)
         drawn.append(set(task.drawn(visits, found).tolist()))
-        few = find_occurrences(task.sentences.take(np.array([7, 3])))
+        few = extract_phrases(task.sentences.take(np.array([7, 3])))
         alone = few.take(task.drawn(visits[[7, 3]], few))
         whole = found.take(np.array(sorted(drawn[-1])))
         for at, sentence in enumerate((7, 3)):

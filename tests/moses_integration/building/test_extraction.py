@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from moses_integration.building.aligned_corpus import AlignedCorpus
 from moses_integration.building.extraction import DISCONTINUOUS, MONOTONE, SWAP, Instances, extract_phrase_pairs
 from moses_integration.building.pair_alignment import print_alignment
-from phrasescore.extraction import spans
+from phrasescore import aligned_phrases
 from tests.moses_integration.building.corpora import corpus_of
 
 Points = frozenset[tuple[int, int]]
@@ -127,7 +127,7 @@ def test_the_pairs_are_those_of_the_definition(sentences: list[Sentence], longes
         source_base += sentence.source_length
         target_base += sentence.target_length
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spans, "_BATCH_CELLS", batch_cells)
+        patch.setattr(aligned_phrases, "_BATCH_CELLS", batch_cells)
         assert extracted(to_corpus(sentences), longest) == expected
 
 

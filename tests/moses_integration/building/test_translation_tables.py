@@ -16,8 +16,8 @@ from moses_integration.building.phrase_order import phrase_ranks
 from moses_integration.building.phrase_pairs import Ranks, TargetCounts, count_phrase_pairs
 from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE, phrase_table_lines
 from moses_integration.building.translation_tables import TableCounts, build_tables
+from phrasescore import aligned_phrases
 from phrasescore.errors import UserError
-from phrasescore.extraction import spans
 from phrasescore.files import read_bytes
 from tests.conftest import MINI, SHARED
 from tests.moses_integration.building.corpora import corpus_of
@@ -39,7 +39,7 @@ def test_the_mini_tables_are_those_of_moses(tmp_path: Path) -> None:
 def test_where_the_work_is_cut_and_who_does_it_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: int, processes: int
 ) -> None:
-    monkeypatch.setattr(spans, "_BATCH_CELLS", 10_000)
+    monkeypatch.setattr(aligned_phrases, "_BATCH_CELLS", 10_000)
     monkeypatch.setattr(phrase_pairs, "_BLOCK_INSTANCES", 100)
     monkeypatch.setattr(partitions, "_WORDS_A_PARTITION", words)
     texts = MINI / "train.en", MINI / "train.fr", MINI / "train.align"

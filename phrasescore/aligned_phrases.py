@@ -1,4 +1,4 @@
-"""Extraction of the phrase pairs that are consistent with a word alignment.
+"""Extraction of the phrase pairs that are consistent with a word alignment, with their positions in the sentences.
 
 A source and a target span are a phrase pair if they share an alignment point and no word of one is aligned to a word
 outside the other (phrase-extract/extract-main.cpp). For each target span the shortest such source span reaches from the
@@ -9,13 +9,19 @@ Spans include their last word. Legend: S source words, T target words, P alignme
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.phrases import Offsets, offsets_of, ranges
+from phrasescore.errors import UserError
+from phrasescore.pairs import PhrasePairs
+from phrasescore.phrases import Offsets, PhrasesInSentences, offsets_of, ranges
+from phrasescore.words import quote
 
 LONGEST = 7
 """Maximum words of a phrase, as in Moses' training."""
@@ -24,8 +30,26 @@ _BATCH_CELLS = 1 << 22
 _FAR = 1 << 40
 """The first alignment point of an unaligned word; the last is -1."""
 
-Places = NDArray[np.int64]
+# Nine digits fit the 32-bit integers in which positions are collected.
+_LINE = re.compile(rb" *(?:[0-9]{1,9}-[0-9]{1,9}(?: +|$))*")
+_POINT = re.compile(rb"[0-9]{1,9}-[0-9]{1,9}")
+
+Positions = NDArray[np.int64]
 Points = NDArray[np.int32] | NDArray[np.int64]
+
+
+def parse_points(line: bytes, path: Path, number: int) -> list[int]:
+    """Return the positions of a line in Pharaoh format, source and target alternating: `0-0 2-1` gives 0, 0, 2, 1.
+
+    `path` and `number` (from 1) locate the line in messages.
+    """
+    if not _LINE.fullmatch(line):
+        token = next(token for token in line.split(b" ") if token and not _POINT.fullmatch(token))
+        raise UserError(
+            f"{path}: line {number}: `{quote(token)}` is not an alignment point; write each as `source-target`, word "
+            "positions from 0, separated by spaces"
+        )
+    return [int(number) for number in line.replace(b"-", b" ").split(b" ") if number]
 
 
 class AlignedSentences(NamedTuple):
@@ -61,10 +85,46 @@ class AlignedSentences(NamedTuple):
 class Spans(NamedTuple):
     """Pairs of source and target spans."""
 
-    source_first: Places
-    source_last: Places
-    target_first: Places
-    target_last: Places
+    source_first: Positions
+    source_last: Positions
+    target_first: Positions
+    target_last: Positions
+
+
+@dataclass(frozen=True)
+class AlignedPhrases:
+    """Phrase pairs in context: phrase i of one side translates phrase i of the other."""
+
+    source: PhrasesInSentences
+    target: PhrasesInSentences
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def take(self, indices: NDArray[np.integer]) -> AlignedPhrases:
+        """Return the phrase pairs at these indices, with only their sentences."""
+        return AlignedPhrases(self.source.take(indices), self.target.take(indices))
+
+
+def extract_phrases(sentences: PhrasePairs) -> AlignedPhrases:
+    """Return the phrase pairs of aligned sentences, sentence by sentence."""
+    assert sentences.alignment is not None
+    points_P2 = sentences.alignment.ids.reshape(-1, 2)
+    sentence_P = np.repeat(np.arange(len(sentences)), sentences.alignment.lengths // 2)
+    offsets = sentences.source.offsets, sentences.target.offsets
+    source_P, target_P = (side[sentence_P] + words for side, words in zip(offsets, points_P2.T, strict=True))
+    spans = consistent_spans(AlignedSentences(*offsets, source_P, target_P))
+    sentence = np.searchsorted(offsets[0], spans.source_first, "right") - 1
+    order = np.argsort(sentence, kind="stable")
+    sentence = sentence[order]
+    source, target = (
+        PhrasesInSentences(side, sentence, first[order] - begins[sentence], last[order] + 1 - begins[sentence])
+        for side, begins, first, last in (
+            (sentences.source, offsets[0], spans.source_first, spans.source_last),
+            (sentences.target, offsets[1], spans.target_first, spans.target_last),
+        )
+    )
+    return AlignedPhrases(source, target)
 
 
 def consistent_spans(sentences: AlignedSentences, longest: int = LONGEST) -> Spans:
@@ -88,7 +148,7 @@ def _shortest_spans(sentences: AlignedSentences, longest: int) -> Spans:
     return Spans(*(place[consistent] for place in spans))
 
 
-def _aligned_ranges(word_P: Points, aligned_P: Points, words: int, longest: int) -> tuple[Places, Places]:
+def _aligned_ranges(word_P: Points, aligned_P: Points, words: int, longest: int) -> tuple[Positions, Positions]:
     """Return in row n - 1, column i the first and last word aligned to any of the n words from word i.
 
     `aligned_P` must rise among the points of one word.
@@ -120,7 +180,7 @@ def _grow(spans: Spans, sentences: AlignedSentences, longest: int) -> Spans:
     )
 
 
-def _unaligned_around(sentences: AlignedSentences) -> tuple[Places, Places]:
+def _unaligned_around(sentences: AlignedSentences) -> tuple[Positions, Positions]:
     """Return the number of unaligned source words directly before and after each word in its sentence."""
     lengths = np.diff(sentences.source_offsets)
     first_S, end_S = np.repeat(sentences.source_offsets[:-1], lengths), np.repeat(sentences.source_offsets[1:], lengths)

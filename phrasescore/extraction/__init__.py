@@ -1,1 +1,0 @@
-"""Occurrences of phrase pairs in word-aligned text."""
