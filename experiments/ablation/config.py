@@ -13,7 +13,7 @@ from experiments.toml import check_expected_bleu, check_language_model, command_
 from moses_integration.building.build_config import BuildConfig
 from moses_integration.building.prepare import Casing
 from moses_integration.toolkits.toolkit import ToolkitName
-from moses_integration.tuning.tuning_config import TuningConfig
+from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.configuration import check_values, choices, option, unknown_key
 from phrasescore.errors import UserError
 from phrasescore.lm import lm_settings

@@ -28,8 +28,7 @@ from moses_integration.nbest import read_nbest
 from moses_integration.rescoring.features import FeatureSpec, load_features, share_scoring
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank, starting_weights, tune_on_list
 from moses_integration.text_table.context_toolkit import ContextToolkit
-from moses_integration.toolkits.choice import choose_toolkit
-from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate, TuningRequest
+from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate, TuningRequest, choose_toolkit
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import from_nbest
 from moses_integration.tuning.tunings import Tuning, spread

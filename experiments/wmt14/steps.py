@@ -19,9 +19,8 @@ from moses_integration.building.system_folder import INI
 from moses_integration.building.system_text import PREPARATION, TextSettings
 from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE
 from moses_integration.metrics import measure, p_value_over_runs
-from moses_integration.toolkits.choice import choose_toolkit
 from moses_integration.toolkits.installation import run_step
-from moses_integration.toolkits.toolkit import ToolkitName
+from moses_integration.toolkits.toolkit import ToolkitName, choose_toolkit
 from moses_integration.tuning.tunings import spread
 from phrasescore.errors import UserError
 from phrasescore.files import open_input, open_output, read_bytes, read_lines, write_atomically, write_json, write_lines

@@ -18,11 +18,12 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import details, nbest_entry, translation_line
 from moses_integration.decoder.phrases import Words, require_words, words_of
 from moses_integration.decoder.pool import DecoderPool
-from moses_integration.decoder.search import MOST, OutOfRange
 from moses_integration.decoder.settings import (
     CUBE_PRUNING,
+    MOST,
     SHORT_NAMES,
     DecoderSettings,
+    OutOfRange,
     cube_pruning_limit,
     is_on,
     parse_whole,

@@ -94,7 +94,7 @@ def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, fl
 
 def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> BuildingToolkit:
     """Return the toolkit of --toolkit; log an automatic choice."""
-    from moses_integration.toolkits.choice import choose_toolkit
+    from moses_integration.toolkits.toolkit import choose_toolkit
 
     toolkit = choose_toolkit(
         args.toolkit,

@@ -16,7 +16,7 @@ from moses_integration.cli.texts import add_text_options, prepare_text
 from moses_integration.cli.work_folder import work_folder
 from moses_integration.rescoring.features import FeatureSpec, needs_backoff
 from moses_integration.text_table.position_tags import strip_tags
-from moses_integration.tuning.tuning_config import WeightSearch
+from moses_integration.tuning.tunings import WeightSearch
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,

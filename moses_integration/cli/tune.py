@@ -25,7 +25,7 @@ from moses_integration.cli.options import (
 from moses_integration.cli.texts import add_text_options
 from moses_integration.cli.work_folder import work_folder
 from moses_integration.text_table.context_sections import networks_of
-from moses_integration.tuning.tuning_config import TuningConfig
+from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, add_section_options, given_options
 from phrasescore.files import require_one_standard_input, require_writable

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from moses_integration.decoder.search import OutOfRange, SearchSettings
 from moses_integration.ini import IGNORED, MosesIni, parse_truth, quote_text, split_fields
 from phrasescore.errors import UserError
 from phrasescore.number import parse_number
@@ -128,6 +127,60 @@ class UnsupportedError(UserError):
             f"{self._fault}; {self._remedy}, because per-text phrase tables contain only what the embedded decoder "
             "supports, whatever decodes with them"
         )
+
+
+MOST = 10**9
+"""The largest value of a setting."""
+
+
+class OutOfRange(ValueError):
+    """A setting is out of range; the reader of settings adds where it is."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(reason)
+        self.name = name
+        """Moses' name of the setting."""
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """Limits of the search. Defaults are those of Moses, except for the pop limit.
+
+    Raises:
+        OutOfRange: a value is invalid.
+    """
+
+    stack: int = 200
+    """Hypotheses kept per stack; 0: all."""
+    beam_threshold: float = 1e-5
+    """Drop hypotheses with exp(score) below this fraction of the best one of their stack; 0: none."""
+    pop_limit: int = 500
+    """Candidates scored exactly per stack; 0: all."""
+    distortion_limit: int = -1
+    """Longest jump, and longest distance from the first gap; negative: no limit."""
+    longest_phrase: int = 20
+    """Longest source phrase in words."""
+
+    def __post_init__(self) -> None:
+        whole = {
+            "stack": self.stack,
+            "cube-pruning-pop-limit": self.pop_limit,
+            "distortion-limit": self.distortion_limit,
+            "max-phrase-length": self.longest_phrase,
+        }
+        for name, number in whole.items():
+            if abs(number) > MOST:
+                raise OutOfRange(name, f"is out of range; give at most {MOST:,}")
+        if self.stack < 0:
+            raise OutOfRange("stack", f"{self.stack} is negative; give a size, 0 for no limit")
+        if self.pop_limit < 0:
+            raise OutOfRange("cube-pruning-pop-limit", f"{self.pop_limit} is negative; give a number, 0 for no limit")
+        if self.longest_phrase < 1:
+            raise OutOfRange("max-phrase-length", f"{self.longest_phrase} leaves no phrase; give 1 or more")
+        if not 0 <= self.beam_threshold < 1:
+            raise OutOfRange(
+                "beam-threshold", f"{self.beam_threshold:g} is not at least 0 and below 1; give 0 for no threshold"
+            )
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.ini import LABEL
-from moses_integration.nbest import ListFault, NbestEntry
-from moses_integration.segmentation import cover_once, segments_of
+from moses_integration.nbest import ListFault, NbestEntry, cover_once, segments_of
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from phrasescore.number import parse_number

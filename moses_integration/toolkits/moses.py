@@ -12,9 +12,9 @@ from pathlib import Path
 from moses_integration.building.aligned_corpus import Corpus, read_aligned_corpus
 from moses_integration.building.alignment import HEURISTIC
 from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE, REORDERING_TYPE
-from moses_integration.decoder.feature_kinds import KINDS
+from moses_integration.decoder.declaration import KINDS
 from moses_integration.decoder.phrases import words_of
-from moses_integration.decoder.search import SearchSettings
+from moses_integration.decoder.settings import SearchSettings
 from moses_integration.decoder.tables import filter_table
 from moses_integration.ini import IGNORED, FeatureLine, MosesIni, Weights
 from moses_integration.toolkits.binary_tables import binary_form
@@ -24,8 +24,7 @@ from moses_integration.toolkits.script_names import check_folder_name, link_file
 from moses_integration.toolkits.toolkit import Binary, NbestRequest, Progress, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import check_dev_set
-from moses_integration.tuning.tuning_config import TuningConfig
-from moses_integration.tuning.tunings import Tuning
+from moses_integration.tuning.tunings import Tuning, TuningConfig
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.text import ProgressCallback, no_progress, text_lines

@@ -11,8 +11,8 @@ from typing import Literal, Protocol
 from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.tuning.checkpoint import TuningCheckpoint
-from moses_integration.tuning.tuning_config import TuningConfig
-from moses_integration.tuning.tunings import Tuning
+from moses_integration.tuning.tunings import Tuning, TuningConfig
+from phrasescore.errors import UserError
 from phrasescore.text import Log, ProgressCallback, no_log, no_progress
 
 ToolkitName = Literal["auto", "moses", "embedded"]
@@ -105,3 +105,35 @@ class BuildingToolkit(Toolkit, Protocol):
     ) -> object:
         """Write the phrase table and the reordering table of a corpus to a system folder; return a report or None."""
         ...
+
+
+def choose_toolkit(
+    name: ToolkitName, processes: int | None = None, binary: Binary | None = None, scheduler: str | None = None
+) -> BuildingToolkit:
+    """Return a toolkit.
+
+    Args:
+        name: `auto` is Moses if it is installed and there is no scheduler.
+        processes: for the embedded toolkit, or threads of Moses; None for all cores.
+        binary: converts tables for Moses.
+        scheduler: address of a Dask scheduler, for the embedded toolkit.
+
+    Raises:
+        UserError: Moses is needed but not found, or does not support an option.
+    """
+    from moses_integration.toolkits.embedded import EmbeddedToolkit
+    from moses_integration.toolkits.installation import find_installation
+    from moses_integration.toolkits.moses import MosesToolkit
+
+    if scheduler is not None:
+        if name == "moses" or binary is not None:
+            raise UserError("--scheduler: Moses cannot share its work among workers; use --toolkit embedded")
+        return EmbeddedToolkit(processes, scheduler)
+    installation = None if name == "embedded" else find_installation()
+    if installation is not None:
+        return MosesToolkit(installation, processes, binary)
+    if name == "moses":
+        raise UserError("--toolkit moses: Moses was not found; set MOSES_HOME to its folder, or use --toolkit embedded")
+    if binary is not None:
+        raise UserError(f"--binarise {binary}: the embedded toolkit reads text tables; use Moses, or omit the option")
+    return EmbeddedToolkit(processes)

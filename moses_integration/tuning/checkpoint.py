@@ -11,15 +11,31 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moses_integration.tuning.candidates import Candidates
-from moses_integration.tuning.tunings import Iteration, Step, Tuning
+from moses_integration.tuning.tunings import Iteration, Tuning
 from phrasescore.files.resumable import ResumableFolder
+
+
+@dataclass(frozen=True)
+class Step:
+    """The data of one iteration, for a checkpoint."""
+
+    candidates: Candidates
+    """The candidates of this decoding only."""
+    achieved: float
+    """BLEU of the 1-best translations on the dev set, 0 to 1."""
+    next_F: NDArray[np.float64]
+    """The weights of tuned features for the next decoding."""
+    predicted: float
+    """BLEU of `next_F` on the accumulated lists, 0 to 1."""
+    seconds: float
 
 
 class TuningCheckpoint:

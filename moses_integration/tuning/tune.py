@@ -25,10 +25,9 @@ from moses_integration.ini import MosesIni
 from moses_integration.text_table.position_tags import strip_tags
 from moses_integration.tuning.bleu import bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates, component_names
-from moses_integration.tuning.checkpoint import TuningCheckpoint
+from moses_integration.tuning.checkpoint import Step, TuningCheckpoint
 from moses_integration.tuning.mert import optimise
-from moses_integration.tuning.tuning_config import TuningConfig
-from moses_integration.tuning.tunings import Iteration, Step, Tuning
+from moses_integration.tuning.tunings import Iteration, Tuning, TuningConfig
 from phrasescore.errors import UserError
 from phrasescore.text import ProgressCallback, no_progress
 from phrasescore.workers import available_cores

@@ -1,4 +1,4 @@
-"""The results of tuning."""
+"""The settings and the results of tuning."""
 
 from __future__ import annotations
 
@@ -6,12 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
-import numpy as np
-from numpy.typing import NDArray
+from phrasescore.configuration import option
 
-from moses_integration.tuning.candidates import Candidates
 
-Floats = NDArray[np.float64]
+@dataclass(frozen=True)
+class WeightSearch:
+    """Settings of the search for weights on n-best lists."""
+
+    restarts: int = option(20, "random starts of each search", minimum=0)
+
+
+@dataclass(frozen=True)
+class TuningConfig(WeightSearch):
+    """Settings of tuning on a dev set, with repeated decoding."""
+
+    nbest: int = option(100, "distinct translations of a list", minimum=1)
+    iterations: int = option(10, "decodings at most, the first with the weights that the moses.ini has", minimum=2)
 
 
 @dataclass(frozen=True)
@@ -39,21 +49,6 @@ class Tuning:
     bleu: float
     """The highest dev BLEU, 0 to 100."""
     iterations: list[Iteration] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Step:
-    """The data of one iteration, for a checkpoint."""
-
-    candidates: Candidates
-    """The candidates of this decoding only."""
-    achieved: float
-    """BLEU of the 1-best translations on the dev set, 0 to 1."""
-    next_F: Floats
-    """The weights of tuned features for the next decoding."""
-    predicted: float
-    """BLEU of `next_F` on the accumulated lists, 0 to 1."""
-    seconds: float
 
 
 def spread(values: Sequence[float]) -> tuple[float, float]:

@@ -21,11 +21,10 @@ from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
 from moses_integration.metrics import measure
-from moses_integration.nbest import NbestEntry, read_nbest
-from moses_integration.segmentation import segments_of
+from moses_integration.nbest import NbestEntry, read_nbest, segments_of
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.toolkit import TuningRequest
-from moses_integration.tuning.tuning_config import TuningConfig
+from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.files import read_lines, write_lines
 from tests.conftest import SHARED
 from tests.moses_integration.decoder.derivations import score_derivations

@@ -25,7 +25,7 @@ from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit
 from moses_integration.toolkits.toolkit import BuildingToolkit, NbestRequest, TuningRequest
-from moses_integration.tuning.tuning_config import TuningConfig
+from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.errors import UserError
 from phrasescore.text import ProgressCallback
 from tests.conftest import MINI

@@ -18,8 +18,7 @@ import pytest
 from moses_integration.cli import main
 from moses_integration.cli.decoder import main as decoder
 from moses_integration.ini import IN_CONTEXT, MosesIni
-from moses_integration.nbest import read_nbest
-from moses_integration.segmentation import segments_of
+from moses_integration.nbest import read_nbest, segments_of
 from moses_integration.text_table import context_columns as per_text
 from moses_integration.text_table.context_sections import (
     NETWORKS,

@@ -13,7 +13,7 @@ import pytest
 from moses_integration.cli import main
 from moses_integration.cli.options import say_spread
 from moses_integration.ini import MosesIni
-from moses_integration.toolkits.choice import choose_toolkit
+from moses_integration.toolkits.toolkit import choose_toolkit
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.cli.console import Reporter
 from tests.conftest import MINI

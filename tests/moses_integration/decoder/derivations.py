@@ -14,7 +14,7 @@ from moses_integration.decoder.graph import Derivation, Step, step_values
 from moses_integration.decoder.model import LogLinearModel, Translations
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from moses_integration.decoder.translation_options import Options, assemble_options
-from moses_integration.segmentation import Segment, cover_once
+from moses_integration.nbest import Segment, cover_once
 from phrasescore.errors import UserError
 
 

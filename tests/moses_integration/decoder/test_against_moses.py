@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from moses_integration.decoder.output import nbest_entry
-from moses_integration.nbest import NbestEntry, read_nbest
-from moses_integration.segmentation import Segment, segments_of
+from moses_integration.nbest import NbestEntry, Segment, read_nbest, segments_of
 from tests.moses_integration.decoder.searching import UNLIMITED, decode
 from tests.moses_integration.decoder.small_system import random_system
 

@@ -25,7 +25,7 @@ from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.tune import Tuner
-from moses_integration.tuning.tuning_config import TuningConfig
+from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.errors import UserError
 from tests.moses_integration.decoder.searching import (
     NARROW,

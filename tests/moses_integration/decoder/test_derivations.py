@@ -11,11 +11,10 @@ from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import words_of
-from moses_integration.decoder.search import Search, SearchSettings
-from moses_integration.decoder.settings import DecoderSettings
+from moses_integration.decoder.search import Search
+from moses_integration.decoder.settings import DecoderSettings, SearchSettings
 from moses_integration.ini import MosesIni
-from moses_integration.nbest import parse_entry
-from moses_integration.segmentation import Segment, segments_of
+from moses_integration.nbest import Segment, parse_entry, segments_of
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from tests.conftest import MINI

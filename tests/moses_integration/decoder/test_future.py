@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_integration.decoder.future import FutureScores
-from moses_integration.decoder.translation_options import Options
+from moses_integration.decoder.translation_options import FutureScores, Options
 
 
 def options_of(words: int, spans: dict[tuple[int, int], list[float]]) -> Options:

@@ -14,11 +14,10 @@ from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry, translation_line
 from moses_integration.decoder.phrases import Words, words_of
-from moses_integration.decoder.search import Search, SearchSettings
-from moses_integration.decoder.settings import read_settings
+from moses_integration.decoder.search import Search
+from moses_integration.decoder.settings import SearchSettings, read_settings
 from moses_integration.ini import MosesIni
-from moses_integration.nbest import NbestEntry, read_nbest
-from moses_integration.segmentation import segments_of
+from moses_integration.nbest import NbestEntry, read_nbest, segments_of
 from phrasescore.files import read_bytes, read_lines
 from tests.conftest import MINI
 from tests.moses_integration.decoder.derivations import score_derivations

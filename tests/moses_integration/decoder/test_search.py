@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_integration.decoder.declaration import load_model
-from moses_integration.decoder.future import FutureScores
 from moses_integration.decoder.search import Search, _distinct
 from moses_integration.decoder.settings import read_settings
+from moses_integration.decoder.translation_options import FutureScores
 from tests.moses_integration.decoder.searching import WEIGHTS, decode, key
 from tests.moses_integration.decoder.small_system import Line, SmallSystem
 

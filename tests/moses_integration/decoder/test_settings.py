@@ -6,8 +6,7 @@ import pickle
 
 import pytest
 
-from moses_integration.decoder.search import SearchSettings
-from moses_integration.decoder.settings import DecoderSettings, UnsupportedError, is_on, read_settings
+from moses_integration.decoder.settings import DecoderSettings, SearchSettings, UnsupportedError, is_on, read_settings
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
 from tests.conftest import MINI

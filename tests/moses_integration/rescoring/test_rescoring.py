@@ -17,8 +17,8 @@ from distributed import LocalCluster
 from moses_integration.decoder.declaration import load_model as load_decoder_model
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Words, words_of
-from moses_integration.decoder.search import Search, SearchSettings
-from moses_integration.decoder.settings import read_settings
+from moses_integration.decoder.search import Search
+from moses_integration.decoder.settings import SearchSettings, read_settings
 from moses_integration.ini import MosesIni, add_columns
 from moses_integration.nbest import ListFault, NbestEntry, format_features, parse_entry, read_nbest
 from moses_integration.rescoring import features

@@ -13,12 +13,11 @@ import pytest
 
 from moses_integration.ini import MosesIni, add_feature
 from moses_integration.nbest import read_nbest
-from moses_integration.toolkits.choice import choose_toolkit
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation, StepFailure
 from moses_integration.toolkits.moses import MosesToolkit
-from moses_integration.toolkits.toolkit import Binary, NbestRequest, TuningRequest
-from moses_integration.tuning.tuning_config import TuningConfig
+from moses_integration.toolkits.toolkit import Binary, NbestRequest, TuningRequest, choose_toolkit
+from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.errors import UserError
 from phrasescore.files import open_input, open_output, read_lines
 from tests.conftest import MINI

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from moses_integration.tuning.candidates import Candidates
-from moses_integration.tuning.checkpoint import TuningCheckpoint
+from moses_integration.tuning.checkpoint import Step, TuningCheckpoint
 from moses_integration.tuning.tune import Floats, Tuner
-from moses_integration.tuning.tunings import Iteration, Step, Tuning
+from moses_integration.tuning.tunings import Iteration, Tuning
 from phrasescore.errors import UserError
 from tests.moses_integration.tuning.test_tune import tuner
 

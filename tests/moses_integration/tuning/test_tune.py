@@ -25,8 +25,7 @@ from moses_integration.tuning.bleu import bleu_statistics
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import Optimum, optimise
 from moses_integration.tuning.tune import Tuner, check_dev_set
-from moses_integration.tuning.tuning_config import TuningConfig
-from moses_integration.tuning.tunings import Tuning, spread
+from moses_integration.tuning.tunings import Tuning, TuningConfig, spread
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from tests.conftest import MINI
