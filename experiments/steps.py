@@ -18,9 +18,9 @@ from typing import Any
 
 from moses_integration.cli import main as phrasescore_smt
 from phrasescore.cli import main as phrasescore
-from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import make_folder, write_json
+from phrasescore.files.documents import read_json
 from phrasescore.versions import code_version
 
 Json = dict[str, Any]

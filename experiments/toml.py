@@ -15,8 +15,8 @@ from phrasescore.cli import make_parser, train
 from phrasescore.cli.lm import train as lm_train
 from phrasescore.cli.options import given_options
 from phrasescore.configuration import flags_of, options_of
-from phrasescore.documents import parse_toml, read_toml
 from phrasescore.errors import UserError
+from phrasescore.files.documents import parse_toml, read_toml
 from phrasescore.plugins import load_plugins
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.training.layers import Sections

@@ -9,8 +9,8 @@ from typing import Any
 from safetensors.numpy import load_file
 
 from experiments.steps import Json, Steps, run_phrasescore
-from phrasescore.documents import read_json, read_json_lines
 from phrasescore.files import sha256_of
+from phrasescore.files.documents import read_json, read_json_lines
 from phrasescore.model_files import CONFIG, METRICS, WEIGHTS
 from phrasescore.provenance import machine
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from moses_integration.metrics import Evaluated
 from moses_integration.metrics import evaluate as evaluate_files
-from phrasescore.documents import read_json
 from phrasescore.files import read_lines
+from phrasescore.files.documents import read_json
 from phrasescore.scoring.scorer import PhraseScorer, load_scorer
 from phrasescore.text import Log, ProgressCallback, no_log, no_progress
 

@@ -24,8 +24,7 @@ from typing import NamedTuple
 from moses_integration.decoder.phrases import Words, words_of
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines
-from phrasescore.number import parse_number
-from phrasescore.words import quote
+from phrasescore.words import parse_number, quote
 
 _BAR = b" |||"
 TOTAL = "Total0"

@@ -25,8 +25,8 @@ from typing import (
     get_type_hints,
 )
 
-from phrasescore import documents
 from phrasescore.errors import UsageError, UserError
+from phrasescore.files import documents
 
 T = TypeVar("T")
 

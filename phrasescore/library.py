@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from phrasescore.configuration import Section, check_values, option, require_known
 from phrasescore.device import Precision, choose_device, settle_memory
-from phrasescore.documents import read_json, read_json_lines
 from phrasescore.errors import OptionError, UserError
 from phrasescore.files import require_writable
+from phrasescore.files.documents import read_json, read_json_lines
 from phrasescore.model_files import CONFIG, METRICS, files_of_models
 from phrasescore.scoring.annotate import Counts
 from phrasescore.scoring.annotate import annotate as annotate_table

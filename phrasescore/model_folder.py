@@ -29,9 +29,10 @@ from typing import Any, Literal, TypeVar, get_args
 import torch
 from torch import Tensor, nn
 
-from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import write_json
+from phrasescore.files.documents import read_json
+from phrasescore.files.tensors import DamagedError, Shapes, TensorFile, open_tensors, write_tensors
 from phrasescore.model_files import CONFIG, METRICS, SOURCE_VOCABULARY, TARGET_VOCABULARY, WEIGHTS
 from phrasescore.nn.architecture import ModelConfig, read_model_config
 from phrasescore.nn.encoder_decoder import EncoderDecoder
@@ -40,7 +41,6 @@ from phrasescore.pairs import Direction
 from phrasescore.plugins import check_plugins, loaded_plugins
 from phrasescore.registry import NotRegisteredError
 from phrasescore.table.factors import Factors
-from phrasescore.tensor_file import DamagedError, Shapes, TensorFile, open_tensors, write_tensors
 from phrasescore.versions import versions
 from phrasescore.vocabulary import Vocabulary
 from phrasescore.workers import Stored

@@ -18,7 +18,7 @@ from phrasescore import text
 from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE
 from phrasescore.lm.text import read_text
-from phrasescore.table.sources import phrases_in_texts
+from phrasescore.table.selection import phrases_in_texts
 from phrasescore.text import chunks, lines_abreast, lines_of, text_lines, utf8_lines
 from phrasescore.vocabulary import count_words
 

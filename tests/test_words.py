@@ -1,8 +1,15 @@
 from __future__ import annotations
 
-import pytest
+import math
+import re
+import sys
 
-from phrasescore.words import join_words, phrases_of, quote, split_words
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasescore.words import join_words, moses_number, parse_number, phrases_of, quote, single, split_words
 
 
 @pytest.mark.parametrize(
@@ -31,3 +38,52 @@ def test_quotes_are_printable_and_short() -> None:
     assert quote("\u00e9t\u00e9".encode()) == "\u00e9t\u00e9"
     assert len(quote(b"x" * 100)) == 40
     assert len(quote("\U0001f600".encode() * 100)) == 40
+
+
+@pytest.mark.parametrize("text", ["1", "-0.5", "+1e-3", ".5", "5.", "0" * 400 + "7", b"1E2"])
+def test_finite_numbers(text: str | bytes) -> None:
+    assert parse_number(text) == float(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "nan",
+        "inf",
+        "-inf",
+        "Infinity",
+        "1e400",
+        "9" * 400,
+        "1_0",
+        "0x1",
+        "0,5",
+        " 1",
+        "1\n",
+        "\u0663",
+        "\udcff",
+    ],
+)
+def test_what_is_no_finite_number(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no finite number$"):
+        parse_number(text)
+
+
+def test_moses_has_32_bits() -> None:
+    assert moses_number(b"0.1") == np.float32(0.1)
+    assert moses_number(b"1e39") == moses_number(b"inf") == math.inf
+    assert moses_number(b"-1e39") == -math.inf
+    assert math.copysign(1, moses_number(b"-1e-50")) == -1
+    with pytest.raises(ValueError, match="`nan` is no number"):
+        moses_number(b"nan")
+
+
+@given(st.text(st.sampled_from("0123456789.eE+-_xinfa \t\u0663"), max_size=8))
+def test_what_moses_takes_python_takes_too(text: str) -> None:
+    try:
+        number = moses_number(text.encode())
+    except ValueError:
+        return
+    assert number == single(float(text)) or sys.float_info.max < abs(float(text))
+    assert not re.search(r"[_x\s\u0663]|nan", text)

@@ -21,8 +21,8 @@ from moses_integration.ini import NEW_WEIGHT, MosesIni, add_columns, add_columns
 from moses_integration.rescoring.features import UNNORMALISED, FeatureSpec
 from moses_integration.text_table.context_columns import ContextColumns
 from moses_integration.text_table.context_sections import name_networks
-from phrasescore.documents import read_json
 from phrasescore.files import sha256_of
+from phrasescore.files.documents import read_json
 from phrasescore.model_files import CONFIG, WEIGHTS
 from phrasescore.scoring.scorer import load_scorer
 

@@ -33,9 +33,9 @@ from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import from_nbest
 from moses_integration.tuning.tunings import Tuning, spread
 from phrasescore.device import choose_device
-from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines, write_json, write_lines
+from phrasescore.files.documents import read_json
 from phrasescore.provenance import machine
 from phrasescore.text import text_lines
 

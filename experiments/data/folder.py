@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import make_folder, sha256_of, write_atomically, write_json
+from phrasescore.files.documents import read_json
 
 DESCRIPTION = "data.json"
 PARTS = ("train", "dev", "test")

@@ -17,8 +17,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from experiments.steps import Json
-from phrasescore.documents import read_json
 from phrasescore.errors import UserError
+from phrasescore.files.documents import read_json
 
 Cell: TypeAlias = "float | str | Mapping[str, float | None] | None"
 """A mapping has the `mean` and the `standard_deviation` over several seeds."""

@@ -15,8 +15,8 @@ from moses_integration.building.text_form import SYSTEM_TEXT_ADVICE, Advice
 from moses_integration.building.truecaser import Truecaser
 from moses_integration.ini import MosesIni
 from phrasescore.configuration import check_values
-from phrasescore.documents import read_json
 from phrasescore.errors import UserError
+from phrasescore.files.documents import read_json
 from phrasescore.text import Log, no_log
 
 PREPARATION = "preparation.json"

@@ -38,9 +38,9 @@ from phrasescore.cli.console import as_line, run_command
 from phrasescore.configuration import nearest
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, read_lines, require_writable
-from phrasescore.number import parse_number
 from phrasescore.text import no_log, text_lines
 from phrasescore.unknown_words import UnknownWords
+from phrasescore.words import parse_number
 
 _SHORT = {**SHORT_NAMES, "h": "help"}
 _LONG_ONLY = {"n-best-list", "weight-overwrite", "search-algorithm", "max-phrase-length", "inputtype"}

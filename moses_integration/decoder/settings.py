@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from moses_integration.ini import IGNORED, MosesIni, parse_truth, quote_text, split_fields
 from phrasescore.errors import UserError
-from phrasescore.number import parse_number
+from phrasescore.words import parse_number
 
 CUBE_PRUNING = 1
 """Moses' number of the algorithm; 0 is its normal search."""

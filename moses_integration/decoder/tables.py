@@ -13,7 +13,6 @@ from pathlib import Path
 from moses_integration.decoder.phrases import TargetPhrase, Words, words_of
 from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE, compressed_form, open_input, open_output
-from phrasescore.number import single
 from phrasescore.table.entry import (
     LOWEST_LOG,
     SEPARATOR,
@@ -27,7 +26,7 @@ from phrasescore.table.entry import (
 )
 from phrasescore.table.factors import describe_factors
 from phrasescore.text import counted
-from phrasescore.words import join_words
+from phrasescore.words import join_words, single
 
 _SPARSE = 2
 """Index of the sparse features among the fields after the scores."""

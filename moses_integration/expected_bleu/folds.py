@@ -27,9 +27,9 @@ from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABL
 from moses_integration.building.translation_tables import build_tables
 from moses_integration.decoder.declaration import declare_model
 from moses_integration.ini import FeatureLine, MosesIni
-from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming
 from phrasescore.files import write_lines
+from phrasescore.files.documents import read_json
 from phrasescore.text import Log, no_log, note_one_sided, text_lines
 
 Groups = NDArray[np.int64]

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from phrasescore.errors import UserError
 from phrasescore.files import open_input
-from phrasescore.number import parse_number
-from phrasescore.words import quote
+from phrasescore.words import parse_number, quote
 
 TRIMMED = " \t\r\n"
 """Characters that Moses trims from lines (moses/Util.h)."""

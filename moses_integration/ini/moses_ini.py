@@ -18,7 +18,7 @@ from moses_integration.ini.old_format import convert_old_format
 from moses_integration.ini.reordering_type import ReorderingType
 from phrasescore.errors import UserError
 from phrasescore.files import real_path, write_atomically
-from phrasescore.number import parse_number
+from phrasescore.words import parse_number
 
 _DEFAULT_WEIGHT = 1.0
 _MODELS = ("path", "backoff")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from moses_integration.ini.lines import IniLines, split_fields
 from phrasescore.errors import UserError
-from phrasescore.number import parse_number
+from phrasescore.words import parse_number
 
 _Model = tuple[str, int, str]
 """Class, number of scores and arguments of a feature."""

@@ -25,10 +25,9 @@ from moses_integration.ini import LABEL
 from moses_integration.nbest import ListFault, NbestEntry, cover_once, segments_of
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
-from phrasescore.number import parse_number
 from phrasescore.scoring.columns import Column
 from phrasescore.scoring.occurrences import Context, Occurrences
-from phrasescore.words import quote
+from phrasescore.words import parse_number, quote
 from phrasescore.workers import Serial, Workers, map_ordered, start_workers
 
 if TYPE_CHECKING:

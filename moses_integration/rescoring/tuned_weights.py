@@ -13,9 +13,9 @@ from moses_integration.ini import Weights
 from moses_integration.nbest import NbestEntry
 from moses_integration.rescoring.features import FeatureSpec, ListFeature, needs_backoff
 from moses_integration.rescoring.reranking import check_fit, check_new
-from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of, write_json
+from phrasescore.files.documents import read_json
 from phrasescore.provenance import described
 
 SCHEMA = 3

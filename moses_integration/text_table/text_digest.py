@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from moses_integration.ini import MosesIni
-from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of, write_json
+from phrasescore.files.documents import read_json
 
 DIGEST = "text.json"
 """Name of the digest file."""

@@ -29,7 +29,7 @@ from phrasescore.files import (
 )
 from phrasescore.model_files import files_of_models
 from phrasescore.scoring.annotate_config import AnnotateConfig
-from phrasescore.table.blocks import require_table_file
+from phrasescore.table.selection import require_table_file
 
 if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts

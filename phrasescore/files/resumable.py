@@ -34,8 +34,8 @@ from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from phrasescore.documents import LARGEST_JSON, LARGEST_JSON_LINES, parse_json
 from phrasescore.errors import FullDiskError, InputError, UserError
+from phrasescore.files.documents import LARGEST_JSON, LARGEST_JSON_LINES, parse_json
 from phrasescore.files.regular import read_regular
 from phrasescore.files.temporary import hidden_name, make_temporary
 from phrasescore.files.writing import full_disk_told, output_place, write_atomically

@@ -32,10 +32,10 @@ from phrasescore.scoring.columns import NEUTRAL, Column
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.parts import describe_part, forget_part
 from phrasescore.scoring.scorer import PhraseScorer, Scores, ScoringTask
-from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
 from phrasescore.table.entry import LineFault, cut_line
 from phrasescore.table.factors import SURFACE
-from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker
+from phrasescore.table.reader import CHUNK_LINES, Block, Chunk, LineChecker, count_blocks, read_blocks
+from phrasescore.table.selection import Shard
 from phrasescore.text import Log, no_log
 from phrasescore.workers import Shared, map_ordered, start_workers
 
@@ -132,7 +132,7 @@ class Annotation:
         checker = LineChecker(
             self.table, keep_faulty=self.keep_faulty, shape=block.shape, factors=factors, last_score=self.replaced
         )
-        chunk = block.check(checker)
+        chunk = checker.check(block)
         counts = Counts(lines_read=chunk.lines_read, faulty_lines=len(chunk.faulty))
         for faulty in chunk.faulty.values():
             error = checker.error(faulty.number, faulty.fault)

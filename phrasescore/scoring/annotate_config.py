@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from phrasescore.configuration import Section, option
 from phrasescore.errors import OptionError
-from phrasescore.table.blocks import Shard, require_table_file
-from phrasescore.table.sources import sources_in_texts
+from phrasescore.table.selection import Shard, require_table_file, sources_in_texts
 from phrasescore.text import Log
 
 if TYPE_CHECKING:

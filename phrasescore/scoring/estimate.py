@@ -13,8 +13,8 @@ from typing import Any
 
 from phrasescore.scoring.annotate import ALONE, Counts, annotate
 from phrasescore.scoring.scorer import PhraseScorer
-from phrasescore.table.blocks import Shard, read_blocks
-from phrasescore.table.reader import CHUNK_LINES
+from phrasescore.table.reader import CHUNK_LINES, read_blocks
+from phrasescore.table.selection import Shard
 from phrasescore.workers import available_cores, start_workers
 
 _SECONDS_OF_READING, _SECONDS_OF_SCORING = 2.0, 5.0

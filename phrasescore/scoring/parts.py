@@ -15,7 +15,6 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, Self, get_origin, get_type_hints
 
-from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import (
     MAGIC_LENGTH,
@@ -27,8 +26,9 @@ from phrasescore.files import (
     sha256_of,
     write_json,
 )
+from phrasescore.files.documents import read_json
 from phrasescore.files.resumable import FORMAT, names_of_changes
-from phrasescore.table.blocks import Shard
+from phrasescore.table.selection import Shard
 
 _BYTES_AT_ONCE = 1 << 20
 _NUMBERS_SHOWN = 20

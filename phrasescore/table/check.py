@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from codecs import BOM_UTF8
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from phrasescore.files import MAGIC_LENGTH, STANDARD_STREAM, detect_format
 from phrasescore.table.entry import LOWEST_LOG, SEPARATOR, Entry, LineFault, parse_alignment
 from phrasescore.table.factors import describe_factors
 from phrasescore.table.reader import TableReader
-from phrasescore.table.runs import SourceRuns
 from phrasescore.text import ProgressCallback, counted, is_text, no_progress
 from phrasescore.words import split_words
 
@@ -240,3 +242,28 @@ class _Checker:
         elif (compression == "gz") != (path.suffix == ".gz"):
             kind = "gzip data" if compression else "plain text"
             self.file_problem(f"is {kind} under the name {path.name}, and Moses goes by the name; rename it")
+
+
+class SourceRuns:
+    """Counts runs of consecutive lines with the same source."""
+
+    def __init__(self) -> None:
+        self._last: bytes | None = None
+        # Hashes, because the sources of a large table take too much memory.
+        self._hashes = array("q")
+
+    def __len__(self) -> int:
+        """Return the number of runs."""
+        return len(self._hashes)
+
+    def add(self, source: bytes) -> bool:
+        """Add the source of the next line; return whether it starts a new run."""
+        if source == self._last:
+            return False
+        self._last = source
+        self._hashes.append(hash(source))
+        return True
+
+    def distinct(self) -> int:
+        """Return the number of distinct sources; a grouped table has as many runs."""
+        return len(np.unique(np.frombuffer(self._hashes, np.int64)))

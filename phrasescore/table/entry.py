@@ -14,8 +14,7 @@ import re
 from typing import Literal, NamedTuple, get_args, overload
 
 from phrasescore.files import LONGEST_LINE
-from phrasescore.number import moses_number, parse_number
-from phrasescore.words import join_words, quote, split_words
+from phrasescore.words import join_words, moses_number, parse_number, quote, split_words
 
 SEPARATOR = b"|||"
 FACTOR_DELIMITER = b"|"

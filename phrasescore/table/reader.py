@@ -1,9 +1,16 @@
-"""Stream a phrase table in chunks of lines, in order, in bounded memory for lines of any length."""
+"""Stream a phrase table in chunks of lines, in order, in bounded memory for lines of any length.
+
+`read_blocks` yields the bytes, which are the units of work of processes and machines. `TableReader` and `LineChecker`
+parse and validate them. The boundaries depend on the content only, not on the number of workers.
+"""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -11,40 +18,145 @@ from phrasescore.errors import InputError
 from phrasescore.files import LONGEST_LINE, display_name, open_input
 from phrasescore.table.entry import Entry, LineFault, cut_source, parse_line
 from phrasescore.table.factors import SURFACE, Factors
-from phrasescore.table.shape import UNKNOWN_SHAPE, Shape
+from phrasescore.text import counted
 from phrasescore.words import quote
 
 CHUNK_LINES = 32_768
 CHUNK_BYTES = 1 << 23
 """Size limit of a chunk, which ends with the line that reaches it; with usual lines the line limit applies first."""
+_MORE_LINES, _MORE_BYTES = 4096, 1 << 20
+"""What a chunk may have beyond its limits, so that lines of one source stay together."""
 
 
-def next_lines(stream: BinaryIO, most: int, read_before: bytes = b"") -> list[bytes]:
-    """Return the next lines of a file with their ends: at most `most` lines and about CHUNK_BYTES bytes.
+class Shape(NamedTuple):
+    """The common shape of all lines of a table, as far as the lines read so far determine it."""
 
-    A line that exceeds LONGEST_LINE is truncated and is the last. `read_before` is a first line that was read already.
+    columns: int | None = None
+    """Number of scores of a line; None before the first valid line."""
+    factors: tuple[int, int] = (0, 0)
+    """Number of factors of a source and a target word; 0 before the first valid line with words on that side."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether all values are known."""
+        return self.columns is not None and 0 not in self.factors
+
+    def joined(self, entry: Entry, wanted: Factors = SURFACE) -> Shape:
+        """Update the shape with the next line.
+
+        Raises:
+            LineFault: the line has another shape, or its words lack a selected factor.
+        """
+        columns, factors = entry.score_count(), entry.factors()
+        if columns == self.columns and factors == self.factors and max(wanted.positions) == 0:
+            return self
+        if self.columns not in (None, columns):
+            raise LineFault(
+                "field 3 (scores)",
+                f"has {counted(columns, 'score')} where the lines before have {self.columns}",
+                "the table was cut or mixed with another; rebuild it",
+            )
+        for field, number, before in zip(("field 1 (source)", "field 2 (target)"), factors, self.factors, strict=True):
+            if number and before and number != before:
+                raise LineFault(
+                    field,
+                    f"has words of {counted(number, 'factor')} where the lines before have {before}",
+                    "rebuild the table, and escape a literal `|` as `&#124;`",
+                )
+            wanted.require_in(number, field)
+        source, target = (number or before for number, before in zip(factors, self.factors, strict=True))
+        return Shape(columns, (source, target))
+
+
+_UNKNOWN = Shape()
+
+
+# Bytes
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive lines of a table, or the continuation of a line that exceeds the memory limit."""
+
+    data: bytes
+    first_line: int
+    lines: int
+    """The number of lines; 0 if the data continues the last line of the previous block."""
+    shape: Shape
+    """The shape of the table, as far as lines up to the end of this block determine it."""
+    share_read: float | None
+    """The fraction that has been read of the selected lines: of the table, of the lines up to a limit, of a shard.
+
+    None for a pipe without a limit.
     """
+
+
+def count_blocks(path: str | Path, limit: int | None = None, block_lines: int = CHUNK_LINES) -> int:
+    """Return the number of blocks of a table, without continuations of lines; see `read_blocks`."""
+    return sum(block.lines > 0 for block in read_blocks(path, limit, block_lines))
+
+
+def read_blocks(path: str | Path, limit: int | None = None, block_lines: int = CHUNK_LINES) -> Iterator[Block]:
+    """Yield the blocks of a table, or of its first `limit` lines.
+
+    A block has `block_lines` lines or about CHUNK_BYTES bytes, and the remaining lines of its last source, if they are
+    few.
+    """
+    shape, first_line = _UNKNOWN, 1
+    with open_input(path) as source:
+        for lines, is_continuation in _split(source.stream, limit, block_lines):
+            number, share = 0 if is_continuation else len(lines), source.share_read()
+            if limit is not None:
+                share = max(share or 0.0, min(1.0, (first_line - 1 + number) / limit))
+            shape = _shape_of(lines[:number], shape)
+            yield Block(b"".join(lines), first_line, number, shape, share)
+            first_line += number
+
+
+def _split(stream: BinaryIO, limit: int | None, block_lines: int) -> Iterator[tuple[list[bytes], bool]]:
+    """Yield the lines of each block, and whether they continue the last line of the previous block."""
     lines: list[bytes] = []
-    size = 0
-    while len(lines) < most and size < CHUNK_BYTES and (line := read_before or stream.readline(LONGEST_LINE)):
-        read_before = b""
-        lines.append(line)
-        size += len(line)
-        if is_cut(line):
+    count = size = 0
+    is_cut = False
+    for line in iter(partial(stream.readline, LONGEST_LINE), b""):
+        if is_cut:
+            yield [line], True
+        else:
+            is_full = len(lines) >= block_lines or size >= CHUNK_BYTES
+            if is_full and not (
+                len(lines) < block_lines + _MORE_LINES
+                and size < CHUNK_BYTES + _MORE_BYTES
+                and _is_same_source(lines[-1], line)
+            ):
+                yield lines, False
+                lines, size = [], 0
+            lines.append(line)
+            count, size = count + 1, size + len(line)
+        is_cut = len(line) == LONGEST_LINE and not line.endswith(b"\n")
+        if lines and (is_cut or count == limit):
+            yield lines, False
+            lines, size = [], 0
+        if count == limit and not is_cut:
+            return
+    if lines:
+        yield lines, False
+
+
+def _is_same_source(line: bytes, following: bytes) -> bool:
+    source = cut_source(line)
+    return source is not None and cut_source(following) == source
+
+
+def _shape_of(lines: Iterable[bytes], shape: Shape) -> Shape:
+    for line in lines:
+        if shape.is_complete:
             break
-    return lines
+        with suppress(LineFault):
+            shape = shape.joined(parse_line(line))
+    return shape
 
 
-def rest_of_line(stream: BinaryIO, piece: bytes) -> Iterator[bytes]:
-    """Yield the remainder of a truncated line in pieces; nothing if `piece` is the whole line."""
-    while is_cut(piece):
-        piece = stream.readline(LONGEST_LINE)
-        yield piece
-
-
-def is_cut(line: bytes) -> bool:
-    """Return whether a line was truncated at LONGEST_LINE bytes."""
-    return len(line) == LONGEST_LINE and not line.endswith(b"\n")
+# Entries
 
 
 class FaultyLine(NamedTuple):
@@ -55,23 +167,17 @@ class FaultyLine(NamedTuple):
     number: int
     fault: LineFault
 
-    @property
-    def source(self) -> bytes | None:
-        """The source phrase, None if the line is too long or has no second field."""
-        return cut_source(self.line)
-
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive lines of a table."""
+    """The parsed lines of a block."""
 
     entries: list[Entry]
     faulty: dict[int, FaultyLine]
     """Invalid lines by their index in the chunk; empty unless the reader keeps invalid lines."""
     lines_read: int
     share_read: float | None
-    """The fraction of the file, or of its lines up to the limit, that has been read; None for a pipe without a limit.
-    """
+    """See `Block`."""
     continued: bytes = b""
     """The continuation of a truncated line, the last line of the previous chunks; the chunk then has no lines."""
 
@@ -85,13 +191,13 @@ class Chunk:
                 entry = next(good)
                 if entry.source in sources:
                     entries.append(entry)
-            elif self.faulty[index].source in sources:
+            elif cut_source(self.faulty[index].line) in sources:
                 faulty[len(entries) + len(faulty)] = self.faulty[index]
         return replace(self, entries=entries, faulty=faulty, continued=b"")
 
 
 class LineChecker:
-    """Validates the lines of a phrase table.
+    """Parses and validates the lines of a phrase table.
 
     An invalid line is an error, or with `keep_faulty` is returned in `Chunk.faulty`.
     """
@@ -101,7 +207,7 @@ class LineChecker:
         path: str | Path,
         *,
         keep_faulty: bool = False,
-        shape: Shape = UNKNOWN_SHAPE,
+        shape: Shape = _UNKNOWN,
         factors: Factors = SURFACE,
         last_score: bytes | None = None,
     ) -> None:
@@ -121,15 +227,17 @@ class LineChecker:
         self.factors = factors
         self._last_score = last_score
 
-    def check(self, lines: Iterable[bytes], first_line: int, share_read: float | None) -> Chunk:
-        """Parse and validate consecutive lines; `first_line` is the number of the first.
+    def check(self, block: Block) -> Chunk:
+        """Parse and validate the lines of a block.
 
         Raises:
             InputError: a line is invalid, and `keep_faulty` is not set.
         """
+        if not block.lines:
+            return Chunk([], {}, 0, block.share_read, continued=block.data)
         entries: list[Entry] = []
         faulty: dict[int, FaultyLine] = {}
-        for index, line in enumerate(lines):
+        for index, line in enumerate(io.BytesIO(block.data)):
             try:
                 entry = parse_line(line)
                 self.shape = self.shape.joined(entry, self.factors)
@@ -137,12 +245,12 @@ class LineChecker:
                     self._check_last_score(entry)
                 entries.append(entry)
             except LineFault as fault:
-                number = first_line + index
+                number = block.first_line + index
                 if not self.keep_faulty:
                     raise self.error(number, fault) from None
                 # The traceback references this frame, and so all lines, in a cycle that would delay freeing them.
                 faulty[index] = FaultyLine(line, number, fault.with_traceback(None))
-        return Chunk(entries, faulty, len(entries) + len(faulty), share_read)
+        return Chunk(entries, faulty, len(entries) + len(faulty), block.share_read)
 
     def error(self, number: int, fault: LineFault) -> InputError:
         """Return the error for the fault of a line."""
@@ -160,11 +268,6 @@ class LineChecker:
             )
 
 
-def share_of(lines: int, limit: int | None, share_read: float | None) -> float | None:
-    """Return the fraction processed of a file, or of its first `limit` lines, after `lines` lines; None if unknown."""
-    return share_read if limit is None else max(share_read or 0.0, min(1.0, lines / limit))
-
-
 class TableReader(LineChecker):
     """Reads and validates a phrase table in chunks. The first valid lines determine its shape."""
 
@@ -178,27 +281,8 @@ class TableReader(LineChecker):
         chunk_lines: int = CHUNK_LINES,
     ) -> None:
         super().__init__(path, keep_faulty=keep_faulty, factors=factors)
-        self.limit = limit
-        self.chunk_lines = chunk_lines
+        self.limit, self.chunk_lines = limit, chunk_lines
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Yield the chunks.
-
-        Raises:
-            InputError: the file is corrupt, or (without `keep_faulty`) a line is invalid.
-            UserError: the file cannot be read.
-        """
-        with open_input(self.path) as source:
-            first_line = 1
-            while lines := self._next_lines(source.stream, first_line):
-                done = first_line - 1 + len(lines)
-                yield self.check(lines, first_line, share_of(done, self.limit, source.share_read()))
-                first_line += len(lines)
-                for piece in rest_of_line(source.stream, lines[-1]):
-                    yield Chunk([], {}, 0, share_of(done, self.limit, source.share_read()), continued=piece)
-
-    def _next_lines(self, stream: BinaryIO, first_line: int) -> list[bytes]:
-        wanted = self.chunk_lines
-        if self.limit is not None:
-            wanted = min(wanted, self.limit - first_line + 1)
-        return next_lines(stream, wanted)
+        """Yield the chunks; see `check`."""
+        return map(self.check, read_blocks(self.path, self.limit, self.chunk_lines))

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.errors import UserError
-from phrasescore.tensor_file import DamagedError, TensorFile, open_tensors, write_tensors
+from phrasescore.files.tensors import DamagedError, TensorFile, open_tensors, write_tensors
 
 CHECKPOINT = "checkpoint.safetensors"
 _NETWORK, _OPTIMISER = "network.", "optimiser."

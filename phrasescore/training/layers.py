@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from phrasescore import documents
 from phrasescore.configuration import (
     AUTO,
     Section,
@@ -23,8 +22,9 @@ from phrasescore.configuration import (
     suggestion,
     unknown_key,
 )
-from phrasescore.documents import parse_toml
 from phrasescore.errors import UsageError, UserError
+from phrasescore.files import documents
+from phrasescore.files.documents import parse_toml
 from phrasescore.training.training_config import BUDGET
 
 AT_CONSTANT_RATE = "with the schedule `constant`, which ends at the rate it begins with"

@@ -26,9 +26,9 @@ from torch.distributed.rendezvous import rendezvous
 from phrasescore.errors import UsageError, UserError, is_out_of_memory
 from phrasescore.files import full_disk_told
 from phrasescore.files.temporary import make_temporary
-from phrasescore.structures import with_each
 from phrasescore.training.ranks import HANDED_ON, Ranks
 from phrasescore.training.task import BatchLoss, Examples
+from phrasescore.transfer import with_each
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from phrasescore.documents import LARGEST_JSON_LINES
 from phrasescore.errors import UserError
 from phrasescore.files import full_disk_told, read_regular, write_atomically
+from phrasescore.files.documents import LARGEST_JSON_LINES
 from phrasescore.model_files import METRICS
 from phrasescore.model_folder import save_weights
 from phrasescore.training.checkpoint import (

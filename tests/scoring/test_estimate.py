@@ -8,7 +8,7 @@ from distributed import LocalCluster
 from phrasescore.scoring import estimate as estimate_module
 from phrasescore.scoring.estimate import estimate
 from phrasescore.scoring.scorer import load_scorer
-from phrasescore.table.blocks import Shard
+from phrasescore.table.selection import Shard
 from tests.conftest import DATA
 
 SCORER = load_scorer(DATA / "stored-model", device="cpu", precision="fp32")

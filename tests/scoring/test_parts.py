@@ -14,7 +14,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
 from phrasescore.scoring.annotate import annotate
 from phrasescore.scoring.parts import join_parts
-from phrasescore.table.blocks import Shard
+from phrasescore.table.selection import Shard
 from tests.scoring.test_sharing import NAMES, SCORER, TABLE, interrupt
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from phrasescore.errors import UserError
+from phrasescore.files.tensors import write_tensors
 from phrasescore.model_folder import load_model, save_tensors
 from phrasescore.scoring.phrase_pair_model import (
     KIND,
@@ -17,7 +18,6 @@ from phrasescore.scoring.phrase_pair_model import (
     load_phrase_pair_model,
     save_phrase_pair_model,
 )
-from phrasescore.tensor_file import write_tensors
 
 PAIRS = [b"the dog", b"dog", b"the"], [b"le chien", b"chien", b""]
 

@@ -26,8 +26,7 @@ from phrasescore.scoring.columns import Column
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores, load_scorer
-from phrasescore.table.blocks import Shard
-from phrasescore.table.sources import sources_in_texts
+from phrasescore.table.selection import Shard, sources_in_texts
 from tests.conftest import DATA, MINI
 
 TABLE = MINI / "phrase-table.gz"

@@ -7,11 +7,10 @@ import pytest
 
 from phrasescore.cli import main
 from phrasescore.errors import UserError
-from phrasescore.table.blocks import read_blocks
 from phrasescore.table.check import check_table
 from phrasescore.table.entry import LineFault, parse_line
 from phrasescore.table.factors import SURFACE, Factors
-from phrasescore.table.reader import LineChecker, TableReader
+from phrasescore.table.reader import LineChecker, TableReader, read_blocks
 
 FACTORED = b"a|D b|N ||| x|N|s ||| 0.5\na|D |||  ||| 0.5\nb|N ||| y|V|s x|N|s ||| 0.5\n"
 
@@ -68,7 +67,7 @@ def test_a_line_of_other_factors_is_named(table: Path, line: bytes, fault: str) 
     # Also if another process checks only the last lines.
     *_, block = read_blocks(table, block_lines=1)
     with pytest.raises(UserError, match=re.escape(f"{table}, line 4, {fault}")):
-        block.check(LineChecker(table, shape=block.shape))
+        LineChecker(table, shape=block.shape).check(block)
 
 
 def test_a_bar_in_a_table_without_factors_is_named(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from phrasescore.errors import UserError
+from phrasescore.files.tensors import open_tensors, write_tensors
 from phrasescore.model_files import METRICS, WEIGHTS
-from phrasescore.tensor_file import open_tensors, write_tensors
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
 from phrasescore.training.start import Start

@@ -17,6 +17,7 @@ import torch
 from phrasescore.cli.console import run_command
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files.temporary import make_temporary
+from phrasescore.files.tensors import open_tensors
 from phrasescore.lm.lm_settings import LmSettings, TextConfig
 from phrasescore.lm.lm_training import prepare as prepare_lm
 from phrasescore.model_folder import TRAINING_STATE, load_model
@@ -24,7 +25,6 @@ from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.pairs import DataConfig, read_table
 from phrasescore.phrases import Phrases
 from phrasescore.sentences import ParallelText, SentenceConfig
-from phrasescore.tensor_file import open_tensors
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.process_group import RankGroup, _mapped, _write, joined_group
 from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks

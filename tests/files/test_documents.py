@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from phrasescore.documents import (
+from phrasescore.errors import UserError
+from phrasescore.files.documents import (
     DEEPEST,
     LARGEST_JSON,
     LARGEST_TOML,
@@ -19,7 +20,6 @@ from phrasescore.documents import (
     read_json_lines,
     read_toml,
 )
-from phrasescore.errors import UserError
 from phrasescore.model_files import CONFIG, SOURCE_VOCABULARY, WEIGHTS
 from phrasescore.model_folder import load_model
 from phrasescore.training.checkpoint import open_checkpoint

@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from phrasescore.errors import UserError
-from phrasescore.tensor_file import DamagedError, TensorFile, open_tensors, write_tensors
+from phrasescore.files.tensors import DamagedError, TensorFile, open_tensors, write_tensors
 
 TENSORS = {
     "b": torch.tensor([1.0, -2.5, 3.25]),

@@ -24,9 +24,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from phrasescore.documents import parse_json
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, open_regular
+from phrasescore.files.documents import parse_json
 
 _LENGTH = struct.Struct("<Q")
 """The first bytes of a file: the length of the header."""

@@ -1,18 +1,64 @@
-"""Source phrases in given texts, to filter a table for a test set."""
+"""Select lines of a phrase table: a shard for one of several jobs, or the sources that occur in texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
-from phrasescore.files import sha256_of_input
+from phrasescore.configuration import LARGEST
+from phrasescore.errors import OptionError
+from phrasescore.files import can_be_read_only_once, sha256_of_input
+from phrasescore.table.reader import Block
 from phrasescore.text import Log, no_log, text_lines
 from phrasescore.words import phrases_of, split_words
 from phrasescore.workers import Shared, Stored
 
 # Moses looks up spans of at most this many words by default (max-phrase-length).
 LONGEST_PHRASE = 20
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A range of the chunks of a table, for one of several jobs."""
+
+    number: int
+    """The number of the shard, from 1."""
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse a shard such as `3/16`.
+
+        Raises:
+            ValueError: the text is not a shard.
+        """
+        number, _, of = text.partition("/")
+        if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= LARGEST):
+            raise ValueError(f"{text} is not a part and a number of parts, as 3/16; parts count from 1")
+        return cls(int(number), int(of))
+
+    def take(self, blocks: Iterable[Block], count: int) -> Iterator[Block]:
+        """Yield the chunks of the shard; `count` is the number of chunks of the table without continuations."""
+        first, end = (count * number // self.of for number in (self.number - 1, self.number))
+        index = -1
+        for block in blocks:
+            index += block.lines > 0
+            if index >= end:
+                break
+            if index >= first:
+                yield replace(block, share_read=(index + 1 - first) / (end - first))
+
+
+def require_table_file(path: str | Path, option: str) -> None:
+    """Check that a table can be read twice, as an option requires.
+
+    Raises:
+        OptionError: the table is a pipe or standard input.
+    """
+    if can_be_read_only_once(path):
+        raise OptionError("{}: reads the table twice; give a file", option)
 
 
 def phrases_in_texts(paths: Iterable[str | Path], longest: int = LONGEST_PHRASE, log: Log = no_log) -> frozenset[bytes]:
