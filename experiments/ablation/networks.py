@@ -16,7 +16,7 @@ from experiments.steps import Json, Steps, run_phrasescore, run_toolkit
 from experiments.toml import network_settings
 from experiments.training import train
 from moses_integration.building.system_folder import VALIDATION
-from moses_integration.building.table_lines import PHRASE_TABLE
+from moses_integration.building.translation_tables import PHRASE_TABLE
 from moses_integration.ini import NEW_WEIGHT, MosesIni, add_columns, add_columns_in_context, add_feature
 from moses_integration.rescoring.features import UNNORMALISED, FeatureSpec
 from moses_integration.text_table.context_columns import ContextColumns

@@ -11,13 +11,13 @@ from typing import Any
 
 from moses_integration.building import language_model
 from moses_integration.building.aligned_corpus import Corpus
+from moses_integration.building.extraction import LONGEST_PHRASE
 from moses_integration.building.initial_ini import write_initial_ini
-from moses_integration.building.pair_alignment import LONGEST_PHRASE
 from moses_integration.building.parallel_text import clean
 from moses_integration.building.prepare import prepare_file
 from moses_integration.building.system_folder import INI
 from moses_integration.building.system_text import PREPARATION, TextSettings
-from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE
+from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERING_TABLE
 from moses_integration.metrics import measure, p_value_over_runs
 from moses_integration.toolkits.installation import run_step
 from moses_integration.toolkits.toolkit import ToolkitName, choose_toolkit

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from moses_integration.building.alignment import Method
+from moses_integration.building.extraction import LONGEST_PHRASE
 from moses_integration.building.language_model import ORDERS
-from moses_integration.building.pair_alignment import LONGEST_PHRASE
 from phrasescore.configuration import option
 
 

@@ -1,76 +1,66 @@
 """Extract the phrase pairs that are consistent with the word alignment, with their alignments and orientations.
 
-Word positions count through a batch of sentences, in `Instances` through the whole text. Spans include their last word.
-Shape suffixes: S source words, T target words, P alignment points, M cells of the alignment matrices, all of a batch;
-I instances of phrase pairs; W = 7 words.
+The alignment within a pair is one integer, in Moses' order of alignments. Moses stores for each target word the set of
+source words aligned to it, and compares alignments at the first target word where they differ. Sets compare as their
+sorted lists of positions, the empty set first. So the integer has 7 bits for each target word, the first word in the
+highest bits: the rank of its set among all sets of 7 positions (phrase-extract/ExtractionPhrasePair.cpp,
+FindBestAlignmentTargetToSource).
+
+Word positions count through a batch of sentences, in `INSTANCE` through the whole text. Spans include their last word.
+Shape suffixes: T target words, M cells of the alignment matrices, all of a batch; I instances of phrase pairs or their
+alignments; W = 7 words, with bits of 0 beyond the phrase.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.building.aligned_corpus import AlignedCorpus
-from moses_integration.building.pair_alignment import LONGEST_PHRASE, Alignments, number_alignments
 from phrasescore.aligned_phrases import AlignedSentences, Positions, Spans, consistent_spans
 from phrasescore.phrases import offsets_of
 
+LONGEST_PHRASE = 7
+"""Words of the longest phrase: 7 sets of 7 positions fit into 64 bits."""
 MONOTONE, SWAP, DISCONTINUOUS = range(3)
 """Orientations of a phrase pair to the previous or following one on the target side."""
+INSTANCE = np.dtype(
+    [
+        ("source_start", np.int32),
+        ("source_length", np.int8),
+        ("target_start", np.int32),
+        ("target_length", np.int8),
+        ("alignment", np.int64),
+        # 3 * orientation to the previous phrase + orientation to the following phrase.
+        ("orientation", np.int8),
+    ]
+)
+"""An occurrence of a phrase pair."""
+
+Instances = NDArray[np.void]
+Alignments = NDArray[np.int64]
+
+_SETS = sorted([word for word in range(LONGEST_PHRASE) if bits >> word & 1] for bits in range(1 << LONGEST_PHRASE))
+_BITS_OF_RANK = np.array([sum(1 << word for word in words) for words in _SETS], np.uint8)
+_RANK_OF_BITS = np.argsort(_BITS_OF_RANK)
 
 
-@dataclass(frozen=True)
-class Instances:
-    """Occurrences of phrase pairs."""
-
-    source_start_I: NDArray[np.int32]
-    source_length_I: NDArray[np.int8]
-    target_start_I: NDArray[np.int32]
-    target_length_I: NDArray[np.int8]
-    alignment_I: Alignments
-    orientation_I: NDArray[np.int8]
-    """3 * orientation to the previous phrase + orientation to the following phrase."""
-
-    def __len__(self) -> int:
-        return len(self.alignment_I)
-
-    @classmethod
-    def from_records(cls, records_I: NDArray[np.void]) -> Self:
-        """Undo `to_records`."""
-        return cls(*(np.ascontiguousarray(records_I[field.name]) for field in fields(cls)))
-
-    def to_records(self) -> NDArray[np.void]:
-        """Return a structured array with a row for each instance."""
-        columns = [getattr(self, field.name) for field in fields(self)]
-        kinds = [(field.name, column.dtype) for field, column in zip(fields(self), columns, strict=True)]
-        records_I = np.empty(len(self), kinds)
-        for field, column in zip(fields(self), columns, strict=True):
-            records_I[field.name] = column
-        return records_I
-
-    def take(self, indices: NDArray[np.integer]) -> Self:
-        """Return the instances at these indices."""
-        return type(self)(*(getattr(self, field.name)[indices] for field in fields(self)))
-
-
-def extract_phrase_pairs(corpus: AlignedCorpus, first: int, end: int, longest: int = LONGEST_PHRASE) -> Instances:
+def extract_phrase_pairs(text: AlignedSentences, first: int, end: int, longest: int = LONGEST_PHRASE) -> Instances:
     """Return the phrase pairs of up to `longest` (at most 7) words a side in the sentences `first` to before `end`."""
-    batch = corpus.aligned.some(first, end)
+    batch = text.some(first, end)
     spans = consistent_spans(batch, longest)
-    source_length_I = spans.source_last - spans.source_first + 1
-    target_length_I = spans.target_last - spans.target_first + 1
     matrices = _Matrices.of(batch)
-    return Instances(
-        (spans.source_first + corpus.source.offsets[first]).astype(np.int32),
-        source_length_I.astype(np.int8),
-        (spans.target_first + corpus.target.offsets[first]).astype(np.int32),
-        target_length_I.astype(np.int8),
-        matrices.alignments(spans),
-        matrices.orientations(spans),
-    )
+    instances_I = np.empty(len(spans.source_first), INSTANCE)
+    instances_I["source_start"] = spans.source_first + text.source_offsets[first]
+    instances_I["source_length"] = spans.source_last - spans.source_first + 1
+    instances_I["target_start"] = spans.target_first + text.target_offsets[first]
+    instances_I["target_length"] = spans.target_last - spans.target_first + 1
+    instances_I["alignment"] = matrices.alignments(spans)
+    instances_I["orientation"] = matrices.orientations(spans)
+    return instances_I
 
 
 @dataclass(frozen=True)
@@ -99,7 +89,7 @@ class _Matrices:
         points_M[origin_T[batch.target_P] + batch.source_P] = 1
         return cls(points_M, origin_T, stride_T)
 
-    def orientations(self, spans: Spans) -> NDArray[np.int8]:
+    def orientations(self, spans: Spans) -> NDArray[np.uint8]:
         """Return the orientations by the points at the corners of each pair.
 
         Model `wbe-msd` (getOrientWordModel in extract-main.cpp).
@@ -109,10 +99,9 @@ class _Matrices:
         left, right = spans.source_first - 1, spans.source_last + 1
         previous_I = _orientation(self.points_M[before + left], self.points_M[before + right])
         next_I = _orientation(self.points_M[after + right], self.points_M[after + left])
-        return (3 * previous_I + next_I).astype(np.int8)
+        return 3 * previous_I + next_I
 
     def alignments(self, spans: Spans) -> Alignments:
-        """Return the alignment within each pair as a number."""
         bits_M = self.points_M.copy()
         for shift in range(1, LONGEST_PHRASE):
             bits_M[:-shift] |= self.points_M[shift:] << np.uint8(shift)
@@ -128,4 +117,30 @@ class _Matrices:
 
 def _orientation(straight_I: NDArray[np.uint8], crossed_I: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return the orientation by the points at the monotone corner and at the swap corner."""
-    return np.where(straight_I == crossed_I, DISCONTINUOUS, np.where(straight_I, MONOTONE, SWAP))
+    return np.where(straight_I == crossed_I, DISCONTINUOUS, np.where(straight_I, MONOTONE, SWAP)).astype(np.uint8)
+
+
+def number_alignments(bits_IW: NDArray[np.uint8]) -> Alignments:
+    """Return the number of each alignment; bit s of `bits_IW[i, t]` is the point of source s and target t."""
+    number_I = np.zeros(len(bits_IW), np.int64)
+    for bits_I in bits_IW.T:
+        number_I = number_I << LONGEST_PHRASE | _RANK_OF_BITS[bits_I]
+    return number_I
+
+
+def transpose_alignments(number_I: Alignments) -> Alignments:
+    """Return the number of each alignment with source and target exchanged."""
+    shifts = LONGEST_PHRASE * np.arange(LONGEST_PHRASE)[::-1]
+    bits_IW1 = _BITS_OF_RANK[number_I[:, None] >> shifts & (1 << LONGEST_PHRASE) - 1][..., None]
+    points_IWW = np.unpackbits(bits_IW1, axis=2, count=LONGEST_PHRASE, bitorder="little")
+    return number_alignments(np.packbits(points_IWW, axis=1, bitorder="little")[:, 0])
+
+
+@lru_cache(maxsize=1 << 16)
+def print_alignment(number: int) -> bytes:
+    """Return the alignment as `source-target` points, ordered by target, then source word."""
+    points = []
+    for target in range(LONGEST_PHRASE):
+        rank = number >> LONGEST_PHRASE * (LONGEST_PHRASE - 1 - target) & (1 << LONGEST_PHRASE) - 1
+        points += [b"%d-%d" % (source, target) for source in _SETS[rank]]
+    return b" ".join(points)

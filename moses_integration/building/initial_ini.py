@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from moses_integration.building.system_folder import INI
-from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE, REORDERING_TYPE
+from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.ini import MosesIni
 
 # Weights and layout are those of train-model.perl, step 9.

@@ -23,26 +23,19 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LexicalModel:
-    """Word translation probabilities in both directions, with the 7 decimals that Moses prints and reads back."""
+    """Word translation probabilities in both directions, with the 7 decimals that Moses prints and reads back.
+
+    The lexical weight of a phrase is the product of its words' weights, because all alignment points of its words are
+    in the phrase pair (Koehn et al. 2003, section 4.4; phrase-extract/score-main.cpp, computeLexicalTranslation).
+    """
 
     source_L: Ids
     target_L: Ids
     target_given_source_L: Floats
     source_given_target_L: Floats
-    weights: WordWeights
-
-
-@dataclass(frozen=True)
-class WordWeights:
-    """The factor of each word in the lexical weights of its phrases.
-
-    The lexical weight of a phrase is the product of its words' factors, because all alignment points of its words are
-    in the phrase pair (Koehn et al. 2003, section 4.4; phrase-extract/score-main.cpp, computeLexicalTranslation).
-    """
-
-    target_N: Floats
+    target_weight_N: Floats
     """Mean probability of each target word given the source words aligned to it, or given `NULL`."""
-    source_N: Floats
+    source_weight_N: Floats
     """The same for each source word."""
 
 
@@ -63,33 +56,26 @@ def estimate_lexical_model(corpus: AlignedCorpus) -> LexicalModel:
     source_L, target_L = (ids.astype(np.int32) for ids in np.divmod(keys_L, len(target.words)))
     target_given_source_L = _as_printed(count_L / np.bincount(source_L, count_L)[source_L])
     source_given_target_L = _as_printed(count_L / np.bincount(target_L, count_L)[target_L])
-    of_point, of_unaligned_source, of_unaligned_target = np.split(
-        pair_E, np.cumsum([len(corpus.source_P), len(unaligned_source)])
-    )
+    points, end = len(corpus.source_P), len(corpus.source_P) + len(unaligned_source)
     return LexicalModel(
         source_L,
         target_L,
         target_given_source_L,
         source_given_target_L,
-        WordWeights(
-            _mean_by_word(
-                np.concatenate([corpus.target_P, unaligned_target]),
-                target_given_source_L[np.concatenate([of_point, of_unaligned_target])],
-            ),
-            _mean_by_word(
-                np.concatenate([corpus.source_P, unaligned_source]),
-                source_given_target_L[np.concatenate([of_point, of_unaligned_source])],
-            ),
+        _mean_by_word(
+            np.append(corpus.target_P, unaligned_target),
+            target_given_source_L[np.append(pair_E[:points], pair_E[end:])],
         ),
+        _mean_by_word(np.append(corpus.source_P, unaligned_source), source_given_target_L[pair_E[:end]]),
     )
 
 
-def write_lexical_tables(model: LexicalModel, corpus: AlignedCorpus, folder: Path) -> None:
+def write_lexical_tables(model: LexicalModel, words: tuple[list[bytes], list[bytes]], folder: Path) -> None:
     """Write `lex.f2e` (target given source) and `lex.e2f` (source given target), sorted by bytes.
 
-    A line is `predicted given probability`.
+    A line is `predicted given probability`. `words` are the vocabularies of source and target.
     """
-    source, target = (model.source_L, corpus.source), (model.target_L, corpus.target)
+    source, target = (model.source_L, words[0]), (model.target_L, words[1])
     _write_table(folder / "lex.f2e", target, source, model.target_given_source_L)
     _write_table(folder / "lex.e2f", source, target, model.source_given_target_L)
 
@@ -107,13 +93,11 @@ def _mean_by_word(word_E: NDArray[np.integer], probability_E: Floats) -> Floats:
     return np.bincount(word_E, probability_E) / np.bincount(word_E)
 
 
-def _write_table(path: Path, predicted: tuple[Ids, Text], given: tuple[Ids, Text], probability_L: Floats) -> None:
-    (predicted_L, predicted_text), (given_L, given_text) = predicted, given
+def _write_table(
+    path: Path, predicted: tuple[Ids, list[bytes]], given: tuple[Ids, list[bytes]], probability_L: Floats
+) -> None:
+    (predicted_L, predicted_words), (given_L, given_words) = predicted, given
     order = np.lexsort((given_L, predicted_L))
+    rows = zip(*(column[order].tolist() for column in (predicted_L, given_L, probability_L)), strict=True)
     with open_output(path) as stream:
-        stream.writelines(
-            b"%b %b %.7f\n" % (predicted_text.words[word], given_text.words[condition], probability)
-            for word, condition, probability in zip(
-                predicted_L[order].tolist(), given_L[order].tolist(), probability_L[order].tolist(), strict=True
-            )
-        )
+        stream.writelines(b"%b %b %.7f\n" % (predicted_words[a], given_words[b], p) for a, b, p in rows)

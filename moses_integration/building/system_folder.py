@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE
+from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERING_TABLE
 from phrasescore.errors import UserError, naming
 from phrasescore.files import lock_file, make_folder, real_path, require_folder
 from phrasescore.files.documents import read_json

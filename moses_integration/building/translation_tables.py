@@ -1,31 +1,48 @@
-"""From two tokenised texts and their word alignment to Moses' translation tables: train-model.perl's steps 4 to 7."""
+"""From two tokenised texts and their word alignment to Moses' translation tables: train-model.perl's steps 4 to 7.
+
+Memory is bounded, because a text has several phrase pairs for each word. A task extracts the phrase pairs of a batch
+of sentences into a file, sorted by partition; a second task counts all pairs of a partition. A partition has a range of
+source phrases, so its lines follow those of the previous one in the tables.
+
+Shape suffixes: I instances; K distinct phrase pairs.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from moses_integration.building.aligned_corpus import AlignedCorpus, read_aligned_corpus
-from moses_integration.building.lexical import estimate_lexical_model, write_lexical_tables
-from moses_integration.building.pair_alignment import LONGEST_PHRASE
-from moses_integration.building.partitions import (
-    Batch,
-    Extraction,
-    PairCounting,
-    TargetCounting,
-    Workspace,
-    partitions_of,
+from moses_integration.building.extraction import LONGEST_PHRASE, extract_phrase_pairs
+from moses_integration.building.lexical import LexicalModel, estimate_lexical_model, write_lexical_tables
+from moses_integration.building.phrase_pairs import (
+    count_phrase_pairs,
+    phrase_ranks,
+    phrase_table_lines,
+    rank_bounds,
+    reordering_table_lines,
+    spell,
+    sum_over_equal_phrases,
 )
-from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE
+from phrasescore.aligned_phrases import AlignedSentences
 from phrasescore.errors import UserError
-from phrasescore.files import open_output
+from phrasescore.files import full_disk_told, open_output
+from phrasescore.phrases import Offsets
 from phrasescore.text import ProgressCallback, no_progress
 from phrasescore.workers import available_cores, map_ordered, start_workers
 
+PHRASE_TABLE = "phrase-table.gz"
+REORDERING_TYPE = "wbe-msd-bidirectional-fe"
+REORDERING_TABLE = f"reordering-table.{REORDERING_TYPE}.gz"
+
+_WORDS_A_PARTITION = 1 << 16
+"""Source words. They yield about 300,000 instances, which take 100 MB while they are counted."""
 _EXTRACTING = 0.3
 """Approximate share of the time for extracting phrase pairs; the rest is for counting them."""
 _KILLED = "counting phrase pairs: a process was killed, probably because memory ran out; use fewer processes"
@@ -59,7 +76,7 @@ def build_tables(
 
     The tables are byte for byte those of train-model.perl with `-reordering msd-bidirectional-fe` and its other
     defaults, except that the lexical tables, which Moses leaves unordered, are sorted. They do not depend on
-    `processes` and `scheduler`. Intermediate files are in a hidden folder beside them.
+    `processes` and `scheduler`.
 
     Args:
         source: words separated by spaces.
@@ -76,43 +93,49 @@ def build_tables(
     """
     if not 1 <= max_phrase_length <= LONGEST_PHRASE:
         raise UserError(f"the maximum phrase length is {max_phrase_length}; give a number from 1 to {LONGEST_PHRASE}")
-    corpus = read_aligned_corpus(source, target, alignment)
-    lexical_model = estimate_lexical_model(corpus)
     with TemporaryDirectory(prefix=".partitions.", dir=folder) as scratch:
-        space = Workspace.fill(Path(scratch), max_phrase_length, corpus, lexical_model.weights)
-        # Free the memory: the same corpus, memory-mapped.
-        corpus = AlignedCorpus.load(space.folder)
-        cuts = [Batch(number, *batch) for number, batch in enumerate(corpus.aligned.batches())]
-        processes = min(processes or available_cores(), max(len(cuts), space.partitions))
+        corpus = read_aligned_corpus(source, target, alignment)
+        lexical_model = estimate_lexical_model(corpus)
+        aligned, words = corpus.aligned, (corpus.source.words, corpus.target.words)
+        tasks = _Tasks.prepare(Path(scratch), max_phrase_length, corpus, lexical_model)
+        # The tasks read the words from files.
+        del corpus
+        batches = [(number, *batch) for number, batch in enumerate(aligned.batches())]
+        processes = min(processes or available_cores(), max(len(batches), tasks.partitions))
         with start_workers(_KILLED, processes, scheduler) as workers:
-            extracted = []
-            for batch in map_ordered(Extraction(space), cuts, workers):
-                extracted.append(batch)
-                progress(_EXTRACTING * len(extracted) / len(cuts), "extracting phrase pairs")
-            instances = sum(int(batch.instances[-1]) for batch in extracted)
-            if not instances:
+            offsets, target_counts = [], []
+            for offset, counts in map_ordered(tasks.extract, batches, workers):
+                offsets.append(offset)
+                target_counts.append(counts)
+                progress(_EXTRACTING * len(offsets) / len(batches), "extracting phrase pairs")
+            extracted = sum(int(offset[-1]) for offset in offsets)
+            if not extracted:
                 raise UserError(
                     f"{alignment}: yields no phrase pair; give more sentence pairs whose lines translate each other, "
                     "and an alignment of these texts, source first"
                 )
-            write_lexical_tables(lexical_model, corpus, folder)
-            target_partitions = partitions_of(batch.targets for batch in extracted)
-            deque(map_ordered(TargetCounting(space), target_partitions, workers), maxlen=0)
-            space.join_target_counts()
-            partitions = partitions_of(batch.instances for batch in extracted)
+            write_lexical_tables(lexical_model, words, folder)
+            counts = np.concatenate(target_counts, axis=1)
+            target_counts.clear()
+            tasks.write("target_counts", sum_over_equal_phrases(tasks.read("target_ranks"), counts))
             with (
                 open_output(folder / PHRASE_TABLE, is_compressed=True) as table,
                 open_output(folder / REORDERING_TABLE, is_compressed=True) as reordering,
             ):
                 pairs = 0
-                counts = map_ordered(PairCounting(space), partitions, workers)
-                for partition, written in zip(partitions, counts, strict=True):
-                    _move(space.table(partition.number, PHRASE_TABLE), table)
-                    _move(space.table(partition.number, REORDERING_TABLE), reordering)
+                partitions = [
+                    (number, [slice(*offset[number : number + 2]) for offset in offsets])
+                    for number in range(tasks.partitions)
+                ]
+                for number, written in enumerate(map_ordered(tasks.count, partitions, workers)):
+                    _move(tasks.table(number, PHRASE_TABLE), table)
+                    _move(tasks.table(number, REORDERING_TABLE), reordering)
                     pairs += written
-                    share = (partition.number + 1) / len(partitions)
+                    share = (number + 1) / len(partitions)
                     progress(_EXTRACTING + (1 - _EXTRACTING) * share, "counting phrase pairs")
-        return TableCounts(corpus.sentences, len(corpus.source_P), len(lexical_model.source_L), instances, pairs)
+    return TableCounts(
+        len(aligned.source_offsets) - 1, len(aligned.source_P), len(lexical_model.source_L), extracted, pairs
+    )
 
 
 def _move(member: Path, stream: BinaryIO) -> None:
@@ -120,3 +143,93 @@ def _move(member: Path, stream: BinaryIO) -> None:
     with member.open("rb") as file:
         shutil.copyfileobj(file, stream)
     member.unlink()
+
+
+@dataclass(frozen=True)
+class _Tasks:
+    """The two tasks, for processes or machines that share a folder. They exchange arrays as files in it."""
+
+    folder: Path
+    longest: int
+    """Words of the longest phrase."""
+    partitions: int
+
+    @classmethod
+    def prepare(cls, folder: Path, longest: int, corpus: AlignedCorpus, lexical_model: LexicalModel) -> _Tasks:
+        """Write the inputs of the tasks into a folder."""
+        tasks = cls(folder, longest, -(-len(corpus.source.ids_N) // _WORDS_A_PARTITION) or 1)
+        for name, array in corpus.aligned._asdict().items():
+            tasks.write(name, array)
+        tasks.write("source_weights", lexical_model.source_weight_N)
+        tasks.write("target_weights", lexical_model.target_weight_N)
+        for side, text in (("source", corpus.source), ("target", corpus.target)):
+            tasks.write(f"{side}_ranks", phrase_ranks(text, longest))
+            tasks.write(f"{side}_spelling", text.spelling)
+            tasks.write(f"{side}_bytes", text.bytes_N)
+        return tasks
+
+    def write(self, name: str, array: NDArray[Any]) -> None:
+        path = self.folder / f"{name}.npy"
+        # Not `np.save`, which does not report the reason if the disk is full.
+        with full_disk_told(str(path)), path.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+            file.write(np.ascontiguousarray(array).data)
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Return an array, memory-mapped."""
+        array: NDArray[Any] = np.load(self.folder / f"{name}.npy", mmap_mode="r")
+        return array
+
+    def table(self, partition: int, name: str) -> Path:
+        """Return the file with the lines of a partition in one of the tables."""
+        return self.folder / f"{partition}.{name}"
+
+    def extract(self, batch: tuple[int, int, int]) -> tuple[Offsets, NDArray[np.int32]]:
+        """Write the instances of batch `number`, the sentences `first` to before `end`, sorted by partition.
+
+        Returns:
+            The offset of each partition in the file, and the count of the target phrase of each length at each word.
+        """
+        number, first, end = batch
+        aligned = AlignedSentences(*map(self.read, AlignedSentences._fields))
+        instances_I = extract_phrase_pairs(aligned, first, end, self.longest)
+        ranks = self.read("source_ranks")
+        rank_I = ranks[instances_I["source_length"] - 1, instances_I["source_start"]]
+        bounds = rank_bounds(ranks.shape[1], self.longest, self.partitions)
+        partition_I = np.searchsorted(bounds, rank_I, "right")
+        order_I = np.argsort(partition_I, kind="stable")
+        self.write(f"instances.{number}", instances_I[order_I])
+        first_word, end_word = aligned.target_offsets[[first, end]]
+        target_words = int(end_word - first_word)
+        cell_I = (instances_I["target_length"].astype(np.int64) - 1) * target_words
+        cell_I += instances_I["target_start"] - first_word
+        counts = np.bincount(cell_I, minlength=self.longest * target_words).astype(np.int32)
+        return (
+            np.searchsorted(partition_I[order_I], np.arange(self.partitions + 1)),
+            counts.reshape(self.longest, target_words),
+        )
+
+    def count(self, partition: tuple[int, list[slice]]) -> int:
+        """Write the lines of a partition, given its rows in the file of each batch; return the number of pairs."""
+        number, rows = partition
+        files = [self.read(f"instances.{batch}")[some] for batch, some in enumerate(rows)]
+        instances_I = np.concatenate(files)
+        with (
+            open_output(self.table(number, PHRASE_TABLE)) as table,
+            open_output(self.table(number, REORDERING_TABLE)) as reordering,
+        ):
+            if not len(instances_I):
+                return 0
+            pairs = count_phrase_pairs(instances_I, self.read("source_ranks"), self.read("target_ranks"))
+            spans = {side: (pairs.kept_K[f"{side}_start"], pairs.kept_K[f"{side}_length"]) for side in _SIDES}
+            sides = (spell(self.read(f"{side}_spelling"), self.read(f"{side}_bytes"), *spans[side]) for side in _SIDES)
+            spellings = [b"%b ||| %b" % pair for pair in zip(*sides, strict=True)]
+            start_K, length_K = spans["target"]
+            target_count_K = self.read("target_counts")[length_K - 1, start_K]
+            weights = self.read("source_weights"), self.read("target_weights")
+            table.writelines(phrase_table_lines(pairs, spellings, target_count_K, weights))
+            reordering.writelines(reordering_table_lines(pairs, spellings))
+        return len(spellings)
+
+
+_SIDES = ("source", "target")

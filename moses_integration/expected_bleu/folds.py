@@ -19,12 +19,16 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from moses_integration.building.aligned_corpus import Corpus, read_aligned_corpus
+from moses_integration.building.extraction import LONGEST_PHRASE
 from moses_integration.building.language_model import ORDERS, build_language_model
-from moses_integration.building.pair_alignment import LONGEST_PHRASE
 from moses_integration.building.system_folder import CORPUS, REPORT
 from moses_integration.building.system_text import SystemText
-from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE, REORDERING_TYPE
-from moses_integration.building.translation_tables import build_tables
+from moses_integration.building.translation_tables import (
+    PHRASE_TABLE,
+    REORDERING_TABLE,
+    REORDERING_TYPE,
+    build_tables,
+)
 from moses_integration.decoder.declaration import declare_model
 from moses_integration.ini import FeatureLine, MosesIni
 from phrasescore.errors import UserError, naming
@@ -70,7 +74,7 @@ def training_corpus(ini: MosesIni) -> Corpus:
         raise UserError(f"{ini.name}: is not the ini of a system that `build` made; {remedy}")
     languages = text.settings.source_language, text.settings.target_language
     corpus = Corpus.in_folder(text.folder / CORPUS, "train", languages)
-    for path in (corpus.source, corpus.target, corpus.alignment):
+    for path in corpus:
         if not path.exists():
             raise UserError(f"{path}: does not exist; {remedy}")
     return corpus
@@ -123,7 +127,7 @@ def build_folds(
         UserError: the text is unusable or cannot be divided.
     """
     # Read the whole text first, so that messages have file names and line numbers that the user knows.
-    read_aligned_corpus(corpus.source, corpus.target, corpus.alignment)
+    read_aligned_corpus(*corpus)
     sides = corpus.source, corpus.target
     note_one_sided(text_lines(corpus.source), text_lines(corpus.target), sides, log)
     group_N = group_pairs(corpus)
@@ -138,10 +142,10 @@ def build_folds(
         own_folder = folder / f"fold{number + 1}"
         own_folder.mkdir(exist_ok=True)
         own = Corpus.in_folder(own_folder, "train", ("source", "target"))
-        for whole, path in zip(_files(corpus), _files(own), strict=True):
+        for whole, path in zip(corpus, own, strict=True):
             write_lines(path, compress(text_lines(whole), fold_N == number))
-        with naming(dict(zip(_files(own), _files(corpus), strict=True))):
-            build_tables(*_files(own), own_folder, _longest_phrase(ini), processes)
+        with naming(dict(zip(own, corpus, strict=True))):
+            build_tables(*own, own_folder, _longest_phrase(ini), processes)
             folds.append(Fold(own_folder, own, group_N[fold_N == number], _build_ini(ini, own, own_folder)))
         log(f"system of fold {number + 1}: {folds[number].sentences:,} sentences")
     return folds[0], folds[1]
@@ -171,10 +175,6 @@ def assign_folds(group_N: Groups) -> NDArray[np.int8]:
         fold_G[group] = sizes[1] < sizes[0]
         sizes[fold_G[group]] += size
     return fold_G[group_N]
-
-
-def _files(corpus: Corpus) -> tuple[Path, Path, Path]:
-    return corpus.source, corpus.target, corpus.alignment
 
 
 def _longest_phrase(ini: MosesIni) -> int:

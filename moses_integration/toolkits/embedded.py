@@ -82,16 +82,7 @@ class EmbeddedToolkit:
         self, corpus: Corpus, folder: Path, longest_phrase: int, progress: ProgressCallback = no_progress
     ) -> TableCounts:
         """Write the phrase table and the reordering table of a corpus to a system folder."""
-        return build_tables(
-            corpus.source,
-            corpus.target,
-            corpus.alignment,
-            folder,
-            longest_phrase,
-            self._processes,
-            self._scheduler,
-            progress,
-        )
+        return build_tables(*corpus, folder, longest_phrase, self._processes, self._scheduler, progress)
 
     def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
         """Yield the tuned weights of each seed, lazily."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from moses_integration.building.aligned_corpus import Corpus, read_aligned_corpus
 from moses_integration.building.alignment import HEURISTIC
-from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE, REORDERING_TYPE
+from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.decoder.declaration import KINDS
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.settings import SearchSettings
@@ -79,7 +79,7 @@ class MosesToolkit:
         for path in (folder, corpus.source, corpus.target):
             check_folder_name(path)
         # Moses' programs ignore points outside a sentence, and misread some words, without an error.
-        read_aligned_corpus(corpus.source, corpus.target, corpus.alignment)
+        read_aligned_corpus(*corpus)
         root = folder / "training"
         model = root / "model"
         shutil.rmtree(root, ignore_errors=True)

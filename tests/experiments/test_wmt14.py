@@ -25,7 +25,7 @@ from experiments.wmt14.steps import (
     prepare_pairs,
     split,
 )
-from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE
+from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERING_TABLE
 from moses_integration.ini import MosesIni
 from moses_integration.metrics import p_value_over_runs
 from phrasescore.errors import UserError

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import fields
 from itertools import combinations_with_replacement, product
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_integration.building.aligned_corpus import AlignedCorpus
-from moses_integration.building.extraction import DISCONTINUOUS, MONOTONE, SWAP, Instances, extract_phrase_pairs
-from moses_integration.building.pair_alignment import print_alignment
+from moses_integration.building.extraction import (
+    DISCONTINUOUS,
+    MONOTONE,
+    SWAP,
+    Instances,
+    extract_phrase_pairs,
+    number_alignments,
+    print_alignment,
+    transpose_alignments,
+)
 from phrasescore import aligned_phrases
 from tests.moses_integration.building.corpora import corpus_of
 
@@ -50,13 +58,11 @@ def extracted(corpus: AlignedCorpus, longest: int = 7) -> Counter[Pair]:
     """Return the phrase pairs of all batches."""
     found: Counter[Pair] = Counter()
     for batch in corpus.aligned.batches():
-        found.update(pairs_of(extract_phrase_pairs(corpus, *batch, longest)))
+        found.update(pairs_of(extract_phrase_pairs(corpus.aligned, *batch, longest)))
     return found
 
 
 def pairs_of(instances: Instances) -> Counter[Pair]:
-    again = Instances.from_records(instances.to_records())
-    assert all((getattr(again, one.name) == getattr(instances, one.name)).all() for one in fields(Instances))
     return Counter(
         Pair(
             (source, source + source_length - 1),
@@ -64,15 +70,7 @@ def pairs_of(instances: Instances) -> Counter[Pair]:
             print_alignment(alignment),
             *divmod(orientation, 3),
         )
-        for source, source_length, target, target_length, alignment, orientation in zip(
-            instances.source_start_I.tolist(),
-            instances.source_length_I.tolist(),
-            instances.target_start_I.tolist(),
-            instances.target_length_I.tolist(),
-            instances.alignment_I.tolist(),
-            instances.orientation_I.tolist(),
-            strict=True,
-        )
+        for source, source_length, target, target_length, alignment, orientation in instances.tolist()
     )
 
 
@@ -168,3 +166,29 @@ def test_orientation(
     sentence = Sentence(1 + max(s for s, _ in points), 1 + max(t for _, t in points), frozenset(points))
     pairs = extracted(to_corpus([sentence]))
     assert [pair[3:] for pair in pairs if pair[:2] == (source, target)] == [(previous, following)]
+
+
+SETS = st.lists(st.frozensets(st.integers(0, 6), max_size=3), min_size=7, max_size=7)
+
+
+def number(sets: list[frozenset[int]]) -> int:
+    bits = np.array([[sum(1 << place for place in places) for places in sets]], np.uint8)
+    return int(number_alignments(bits)[0])
+
+
+@given(SETS, SETS)
+def test_numbers_compare_as_lists_of_sorted_sets(left: list[frozenset[int]], right: list[frozenset[int]]) -> None:
+    def compared(sets: list[frozenset[int]]) -> list[list[int]]:
+        return [sorted(places) for places in sets]
+
+    assert (number(left) < number(right)) == (compared(left) < compared(right))
+
+
+@given(SETS)
+def test_print_and_transpose(sets: list[frozenset[int]]) -> None:
+    points = [(source, target) for target, places in enumerate(sets) for source in sorted(places)]
+    assert print_alignment(number(sets)) == b" ".join(b"%d-%d" % point for point in points)
+    transposed = sorted((target, source) for source, target in points)
+    transposed.sort(key=lambda point: point[1])
+    inverse = int(transpose_alignments(np.array([number(sets)]))[0])
+    assert print_alignment(inverse) == b" ".join(b"%d-%d" % point for point in transposed)

@@ -9,13 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_integration.building import partitions, phrase_pairs
+from moses_integration.building import translation_tables
 from moses_integration.building.extraction import extract_phrase_pairs
-from moses_integration.building.lexical import estimate_lexical_model
-from moses_integration.building.phrase_order import phrase_ranks
-from moses_integration.building.phrase_pairs import Ranks, TargetCounts, count_phrase_pairs
-from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE, phrase_table_lines
-from moses_integration.building.translation_tables import TableCounts, build_tables
+from moses_integration.building.phrase_pairs import count_phrase_pairs, phrase_ranks, phrase_table_lines
+from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERING_TABLE, TableCounts, build_tables
 from phrasescore import aligned_phrases
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
@@ -40,8 +37,7 @@ def test_where_the_work_is_cut_and_who_does_it_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: int, processes: int
 ) -> None:
     monkeypatch.setattr(aligned_phrases, "_BATCH_CELLS", 10_000)
-    monkeypatch.setattr(phrase_pairs, "_BLOCK_INSTANCES", 100)
-    monkeypatch.setattr(partitions, "_WORDS_A_PARTITION", words)
+    monkeypatch.setattr(translation_tables, "_WORDS_A_PARTITION", words)
     texts = MINI / "train.en", MINI / "train.fr", MINI / "train.align"
     assert build_tables(*texts, tmp_path, processes=processes).extracted == 35407
     assert {path.name for path in tmp_path.iterdir()} == {PHRASE_TABLE, REORDERING_TABLE, "lex.e2f", "lex.f2e"}
@@ -115,12 +111,12 @@ def test_a_repeated_point_counts_once(tmp_path: Path) -> None:
 
 def test_large_counts_lose_digits_between_the_steps_as_in_moses() -> None:
     corpus = corpus_of([(b"a", b"x", b"0-0")])
-    instances = extract_phrase_pairs(corpus, 0, 1)
-    ranks = Ranks(phrase_ranks(corpus.source, 7), phrase_ranks(corpus.target, 7))
-    (pairs,) = count_phrase_pairs(instances, ranks, TargetCounts(ranks.of_targets(instances), np.array([1])))
+    instances = extract_phrase_pairs(corpus.aligned, 0, 1)
+    pairs = count_phrase_pairs(instances, phrase_ranks(corpus.source, 7), phrase_ranks(corpus.target, 7))
     pairs = dataclasses.replace(pairs, count_K=pairs.count_K * 999_999, source_count_K=pairs.source_count_K * 1_234_567)
+    weights = np.ones(1), np.ones(1)
     # 999999 / 1234567 = 0.810000 but 999999 / 1234570 = 0.809998
-    assert list(phrase_table_lines(pairs, [b"a ||| x"], estimate_lexical_model(corpus).weights)) == [
+    assert list(phrase_table_lines(pairs, [b"a ||| x"], np.array([1]), weights)) == [
         b"a ||| x ||| 999999 1 0.809998 1 ||| 0-0 ||| 1 1.23457e+06 999999 ||| |||\n"
     ]
 
