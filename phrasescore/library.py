@@ -274,7 +274,7 @@ def word_scores(pairs: GivenPairs, model: PhraseScorer | str | Path) -> list[Flo
         TypeError: the pairs are not pairs of texts.
         UserError: a phrase is invalid, a source has no words, or the model is damaged or not an encoder-decoder.
     """
-    from phrasescore.analysis.word_scores import word_log_probs
+    from phrasescore.inspection import word_log_probs
 
     scorer = _encoder_decoder(model, "scores words")
     found: list[Floats] = []

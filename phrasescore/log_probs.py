@@ -1,4 +1,4 @@
-"""Validation of network outputs: numbers are finite, and log-probabilities not positive.
+"""Log-probabilities of networks: perplexity, and validation: numbers are finite, and log-probabilities not positive.
 
 Outputs are validated where they enter the programs, on the CPU: `scoring/encoder_decoder.py` for pairs,
 `search/decoding.py` for the next words, `lm/lm_scorer.py` for words in context. Later code relies on it.
@@ -6,6 +6,7 @@ Outputs are validated where they enter the programs, on the CPU: `scoring/encode
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,17 @@ The rounding error for a certain word is 1e-4 for logits near 100, and 1e-2 wher
 """
 
 
+def perplexity(per_word: float) -> float:
+    """Return exp of a loss, the mean -ln p of words in nats; infinity on overflow.
+
+    If ends of sentences count as words, the result is comparable with that of KenLM's `query`.
+    """
+    try:
+        return math.exp(per_word)
+    except OverflowError:
+        return math.inf
+
+
 def are_log_probs(values: NDArray[np.floating], symbols: NDArray[np.integer] | int = 1) -> NDArray[np.bool_]:
     """Return which values are valid as ln p of `symbols` symbols: finite, and positive by rounding at most."""
     possible: NDArray[np.bool_] = (values > -np.inf) & (values <= ROUNDING * symbols)
@@ -28,12 +40,7 @@ def are_log_probs(values: NDArray[np.floating], symbols: NDArray[np.integer] | i
 
 
 def require_log_probs(values: NDArray[np.floating], origin: Path | str, symbols: NDArray[np.integer] | int = 1) -> None:
-    """Validate log-probabilities that a network returns.
-
-    Args:
-        values: on the CPU.
-        origin: the network's folder, for the message.
-        symbols: the number of symbols that each value covers.
+    """Validate log-probabilities of `symbols` symbols each that a network returns; `origin` is its folder.
 
     Raises:
         UserError: a value is not finite or is positive.

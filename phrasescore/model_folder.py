@@ -265,18 +265,6 @@ def _has_texts(value: object, keys: set[str]) -> bool:
     return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in keys)
 
 
-def training_table(folder: Path) -> str | None:
-    """Return the name of the phrase table that a network was trained on; None if it was trained on other data.
-
-    Only show this name to people: never open a file that a model folder names.
-
-    Raises:
-        UserError: see `read_description`.
-    """
-    name: str | None = read_description(folder, KIND, set()).get("training", {}).get("table")
-    return name
-
-
 @dataclass(frozen=True)
 class StoredWeights:
     """The weights of a folder, which are read on demand."""

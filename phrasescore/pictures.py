@@ -1,13 +1,104 @@
-"""Figures by Matplotlib, which is imported on demand."""
+"""Figures of attention weights and gates by Matplotlib, which is imported on demand, and of gates in a terminal.
+
+Legend: T target symbols (words and the end symbol) or symbols of a phrase, L source symbols (likewise), n hidden size,
+G groups of units.
+"""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.cells import cell_len
 
 from phrasescore.errors import UserError
 from phrasescore.files import require_writable, write_atomically
+
+if TYPE_CHECKING:
+    from phrasescore.inspection import Gates
+
+Numbers = NDArray[np.float32]
+BLOCKS, DIGITS = "▁▂▃▄▅▆▇█", "0123456789"
+_GATE_GROUPS = 48
+_INCHES_A_WORD, _INCHES_AROUND, _INCHES_OF_SCALE = 0.32, 1.8, 0.8
+
+
+class Alignment(NamedTuple):
+    """A sentence, its translation, and the attention weights."""
+
+    source: Sequence[bytes]
+    target: Sequence[bytes]
+    attention_TL: Numbers
+
+
+def draw_alignments(alignments: Sequence[Alignment], path: Path) -> None:
+    """Plot alignments below each other, in the format of the path's suffix; see `write_figure`."""
+    plt = load_pyplot("--attention")
+    heights = [_INCHES_AROUND + _INCHES_A_WORD * len(one.attention_TL) for one in alignments]
+    width = _INCHES_OF_SCALE + _INCHES_AROUND + _INCHES_A_WORD * max(one.attention_TL.shape[1] for one in alignments)
+    figure, axes = plt.subplots(
+        len(alignments), 1, figsize=(width, sum(heights)), height_ratios=heights, squeeze=False, layout="compressed"
+    )
+    for axis, one in zip(axes[:, 0], alignments, strict=True):
+        image = axis.imshow(one.attention_TL, cmap="Greys", vmin=0, vmax=1, interpolation="nearest")
+        axis.set_xticks(range(one.attention_TL.shape[1]), _labels([*one.source, b"<eos>"]), rotation=90)
+        axis.set_yticks(range(one.attention_TL.shape[0]), _labels([*one.target, b"<eos>"]))
+        axis.xaxis.tick_top()
+        axis.grid(visible=False)
+    figure.suptitle("attention: target word by source word")
+    figure.colorbar(image, ax=axes[:, 0], label="attention weight", aspect=10 * len(alignments))
+    write_figure(figure, path)
+
+
+def sorted_units(gate_Tn: Numbers) -> Numbers:
+    """Sort the units of a gate by their mean; their own order has no meaning."""
+    return gate_Tn[:, np.argsort(gate_Tn.mean(axis=0), kind="stable")]
+
+
+def gate_rows(gate_Tn: Numbers, symbols: Sequence[str], levels: str) -> list[str]:
+    """Return a row for each symbol: a character of `levels` for each group of units, and the mean over all units."""
+    width = max(map(cell_len, symbols))
+    groups = np.array_split(sorted_units(gate_Tn), min(_GATE_GROUPS, gate_Tn.shape[1]), axis=1)
+    means_TG = np.stack([group.mean(axis=1) for group in groups], axis=1)
+    level_TG = np.minimum((means_TG * len(levels)).astype(int), len(levels) - 1)
+    return [
+        f"{' ' * (width - cell_len(symbol))}{symbol}  {''.join(levels[level] for level in level_G)}  {mean:.2f}"
+        for symbol, level_G, mean in zip(symbols, level_TG, gate_Tn.mean(axis=1), strict=True)
+    ]
+
+
+def draw_gates(gates: Gates, path: Path) -> None:
+    """Plot both gates of all units, in the format of the path's suffix; see `write_figure`."""
+    plt = load_pyplot("--gates")
+    symbols = _labels(gates.symbols)
+    figure, axes = plt.subplots(2, 1, figsize=(9, 1.8 + 0.6 * len(symbols)), layout="constrained")
+    panels = (
+        ("update gate z: near 1 the unit keeps its state", gates.update_Tn),
+        ("reset gate r: near 0 the unit ignores its previous state", gates.reset_Tn),
+    )
+    for axis, (title, gate_Tn) in zip(axes, panels, strict=True):
+        image = axis.imshow(
+            sorted_units(gate_Tn), aspect="auto", interpolation="nearest", cmap="coolwarm", vmin=0, vmax=1
+        )
+        axis.set_yticks(range(len(symbols)), symbols, fontsize=12)
+        axis.set_xlabel("units, sorted by their mean over the phrase")
+        axis.set_title(title)
+        axis.grid(visible=False)
+    figure.colorbar(image, ax=axes, fraction=0.05)
+    write_figure(figure, path)
+
+
+def _labels(words: Sequence[bytes]) -> list[str]:
+    return [as_label(word.decode("utf-8", "replace")) for word in words]
+
+
+def as_label(text: str) -> str:
+    """Escape dollar signs, between which Matplotlib expects a formula."""
+    return text.replace("$", r"\$")
 
 
 def load_pyplot(option: str) -> Any:
@@ -35,11 +126,6 @@ def check_picture(option: str, path: Path) -> None:
     load_pyplot(option)
     _format_of(path)
     require_writable(path)
-
-
-def as_label(text: str) -> str:
-    """Escape dollar signs, between which Matplotlib expects a formula."""
-    return text.replace("$", r"\$")
 
 
 def write_figure(figure: Any, path: Path) -> None:

@@ -14,12 +14,12 @@ from experiments.qualitative.loaded_table import load_table
 from experiments.qualitative.probes import LONG, Probes, Settings
 from experiments.qualitative.word_vectors import output_word_vectors
 from experiments.steps import Json, log
-from phrasescore.analysis.vectors import phrase_vectors
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import add_section_options, given_options
 from phrasescore.cli.parser import CommandParser
 from phrasescore.errors import UserError
 from phrasescore.files import make_folder, require_folder, write_atomically, write_json
+from phrasescore.inspection import phrase_vectors
 from phrasescore.provenance import described, machine
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.table.reader import TableReader

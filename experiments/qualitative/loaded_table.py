@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.analysis.candidates import table_probability
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
+from phrasescore.inspection import table_probability
 from phrasescore.phrases import offsets_of
 from phrasescore.table.reader import TableReader
 

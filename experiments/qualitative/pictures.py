@@ -18,8 +18,8 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 
 from experiments.drawing import COLOURS, INK, blank, svg
-from phrasescore.analysis.vectors import Vectors, unit_length
 from phrasescore.files import write_atomically
+from phrasescore.inspection import Vectors, unit_length
 from phrasescore.pictures import as_label
 
 Points = NDArray[np.float64]

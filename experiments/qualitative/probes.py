@@ -16,8 +16,8 @@ from experiments.qualitative.loaded_table import LoadedTable
 from experiments.qualitative.ranking import accuracy, area_under_curve, best_threshold, mean_reciprocal_rank
 from experiments.qualitative.word_vectors import bag_of_embeddings
 from experiments.steps import Json
-from phrasescore.analysis.vectors import phrase_vectors, unit_length
 from phrasescore.configuration import option
+from phrasescore.inspection import phrase_vectors, unit_length
 from phrasescore.scoring.columns import PER_WORD, SCORE
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences

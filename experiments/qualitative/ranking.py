@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.analysis.vectors import Vectors, unit_length
+from phrasescore.inspection import Vectors, unit_length
 
 Numbers = NDArray[np.float64]
 _QUERIES_AT_ONCE = 512

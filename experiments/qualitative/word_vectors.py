@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from phrasescore.analysis.vectors import Vectors
+from phrasescore.inspection import Vectors
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 
 

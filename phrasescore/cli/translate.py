@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +23,14 @@ from phrasescore.cli.options import (
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, require_writable
 from phrasescore.model_files import files_of_models
-from phrasescore.pictures import check_picture
+from phrasescore.pictures import Alignment, check_picture, draw_alignments
 from phrasescore.search.search_config import SearchConfig
-from phrasescore.text import Log, chunks, lines_of, text_lines
+from phrasescore.text import chunks, lines_of, text_lines
 from phrasescore.tokenisation import tokenise_lines
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
-    from phrasescore.search.translator import Translation, Translator
+    from phrasescore.search.translator import Translation
 
 _BATCHES_AT_ONCE = 32
 _PICTURES = 4
@@ -105,92 +104,45 @@ def run(args: argparse.Namespace) -> int:
     if args.attention:
         check_picture("--attention", args.attention)
     require_writable(args.output, args.attention, inputs=[args.text, *files_of_models(args.models)])
-    scorer, reporter = load_networks(args), Reporter(quiet=args.quiet)
+    scorer, reporter, name = load_networks(args), Reporter(quiet=args.quiet), display_name(args.text)
     translator = Translator(scorer, config, args.batch_size)
     if args.attention and not translator.has_attention:
         raise UserError("--attention: this network has no attention to draw; leave --attention out")
     if scorer.note is not None:
         reporter.log(scorer.note)
-    if (args.text, args.output) == (STANDARD_STREAM, STANDARD_STREAM) and sys.stdin.isatty():
-        return _converse(args, translator, reporter.log)
-    name = display_name(args.text)
+    is_typed = (args.text, args.output) == (STANDARD_STREAM, STANDARD_STREAM) and sys.stdin.isatty()
+    if is_typed:
+        print("one sentence a line, Ctrl-D to end", file=sys.stderr)
+    lines = lines_of(sys.stdin.buffer, name, reporter.log) if is_typed else text_lines(args.text, reporter.log)
     # A progress bar would interleave with translations on the terminal.
-    reporter = Reporter(quiet=args.quiet or (args.output == STANDARD_STREAM and sys.stdout.isatty()))
-    pictures: list[tuple[bytes, Translation]] = []
+    progress = Reporter(quiet=args.quiet or is_typed or (args.output == STANDARD_STREAM and sys.stdout.isatty()))
+    alignments: list[Alignment] = []
     done, started = 0, time.monotonic()
-    with open_output(args.output) as output, reporter.task("translating") as task:
-        for sentences, translations in _translate(args, translator, reporter.log):
-            output.writelines(_lines(args, sentences, translations))
+    with open_output(args.output) as output, progress.task("translating") as task:
+        for some in chunks(lines, 1 if is_typed else _BATCHES_AT_ONCE * args.batch_size):
+            sentences = some if args.tokenise is None else tokenise_lines(some, args.tokenise)
+            for sentence, found in zip(sentences, translator.translate(sentences, done), strict=True):
+                output.write((_record(sentence, found, args) if args.json else found[0].text if found else b"") + b"\n")
+                if found and found[0].attention_TL is not None and len(alignments) < _PICTURES:
+                    alignments.append(Alignment(split_words(sentence), found[0].words, found[0].attention_TL))
             output.flush()
             done += len(sentences)
             task.update(None, f"{done:,} sentences, {done / (time.monotonic() - started):,.0f} sentences/s")
-            firsts = [(sentence, some[0]) for sentence, some in zip(sentences, translations, strict=True) if some]
-            pictures += firsts[: _PICTURES - len(pictures)]
     translator.unknown.warn_if_many(name, "network", reporter.log)
     if args.attention:
-        _draw(args, pictures)
+        if not alignments:
+            raise UserError("--attention: there is no sentence to draw; give one with words")
+        draw_alignments(alignments, args.attention)
     return 0
 
 
-def _translate(
-    args: argparse.Namespace, translator: Translator, log: Log
-) -> Iterator[tuple[list[bytes], list[list[Translation]]]]:
-    """Yield the input in chunks with its translations; lines that are not UTF-8 are reported to `log`."""
-    first = 0
-    for lines in chunks(text_lines(args.text, log), _BATCHES_AT_ONCE * args.batch_size):
-        sentences = _prepared(args, lines)
-        yield sentences, translator.translate(sentences, first)
-        first += len(sentences)
-
-
-def _converse(args: argparse.Namespace, translator: Translator, log: Log) -> int:
-    """Translate each line that is typed; lines that are not UTF-8 are reported to `log`."""
-    print("one sentence a line, Ctrl-D to end", file=sys.stderr)
-    for number, line in enumerate(lines_of(sys.stdin.buffer, display_name(STANDARD_STREAM), log)):
-        sentences = _prepared(args, [line])
-        translations = translator.translate(sentences, number)
-        sys.stdout.buffer.writelines(_lines(args, sentences, translations))
-        sys.stdout.buffer.flush()
-        if args.attention and translations[0]:
-            _draw(args, [(sentences[0], translations[0][0])])
-    translator.unknown.warn_if_many(display_name(STANDARD_STREAM), "network", log)
-    return 0
-
-
-def _prepared(args: argparse.Namespace, sentences: list[bytes]) -> list[bytes]:
-    return sentences if args.tokenise is None else tokenise_lines(sentences, args.tokenise)
-
-
-def _lines(args: argparse.Namespace, sentences: list[bytes], translations: list[list[Translation]]) -> Iterator[bytes]:
-    for sentence, some in zip(sentences, translations, strict=True):
-        if args.json:
-            record = {"source": _text(sentence), "translations": [_record(args, one) for one in some]}
-            yield json.dumps(record, ensure_ascii=False).encode() + b"\n"
-        else:
-            yield (some[0].text if some else b"") + b"\n"
-
-
-def _record(args: argparse.Namespace, one: Translation) -> dict[str, Any]:
-    record: dict[str, Any] = {"text": _text(one.text), "score": one.log_prob, "value": one.value}
-    if args.sample:
-        record["times"] = one.times
-    if one.attention_TL is not None:
-        record["attention"] = [[round(share, 4) for share in row] for row in one.attention_TL.tolist()]
-    return record
-
-
-def _text(words: bytes) -> str:
-    return words.decode("utf-8", "replace")
-
-
-def _draw(args: argparse.Namespace, pictures: list[tuple[bytes, Translation]]) -> None:
-    from phrasescore.search.alignment_plot import Alignment, draw_alignments
-
-    alignments = [
-        Alignment(split_words(sentence), one.words, one.attention_TL)
-        for sentence, one in pictures
-        if one.attention_TL is not None
-    ]
-    if not alignments:
-        raise UserError("--attention: there is no sentence to draw; give one with words")
-    draw_alignments(alignments, args.attention)
+def _record(sentence: bytes, translations: list[Translation], args: argparse.Namespace) -> bytes:
+    records: list[dict[str, Any]] = []
+    for one in translations:
+        records.append({"text": str(one), "score": one.log_prob, "value": one.value})
+        if args.sample:
+            records[-1]["times"] = one.times
+        if one.attention_TL is not None:
+            records[-1]["attention"] = [[round(weight, 4) for weight in row] for row in one.attention_TL.tolist()]
+    record = {"source": sentence.decode("utf-8", "replace"), "translations": records}
+    return json.dumps(record, ensure_ascii=False).encode()

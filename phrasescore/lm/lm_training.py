@@ -24,11 +24,11 @@ from phrasescore.lm.lm_settings import LmSettings
 from phrasescore.lm.model_folder import KIND, save_description
 from phrasescore.lm.ngrams import Ngrams
 from phrasescore.lm.text import NumberedText, read_text
+from phrasescore.log_probs import perplexity
 from phrasescore.model_folder import TRAINING_STATE
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.nn.size import check_size
 from phrasescore.pairs import hash_phrases
-from phrasescore.perplexity import perplexity
 from phrasescore.phrases import Phrases
 from phrasescore.text import text_lines, utf8_lines
 from phrasescore.training.batches import hold_out_sentences

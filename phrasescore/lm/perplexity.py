@@ -17,7 +17,7 @@ import numpy as np
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.lm.interpolation import Scores, best_weight, interpolate
-from phrasescore.perplexity import perplexity
+from phrasescore.log_probs import perplexity
 from phrasescore.text import Log, chunks, no_log, utf8_lines
 from phrasescore.words import split_words
 

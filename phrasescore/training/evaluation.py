@@ -12,10 +12,10 @@ from typing import NamedTuple
 import torch
 
 from phrasescore.device import Device
+from phrasescore.log_probs import perplexity
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
-from phrasescore.perplexity import perplexity
 from phrasescore.sentences import MeasuredLoss
 from phrasescore.training.batches import batches_in_order
 

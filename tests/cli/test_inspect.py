@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from safetensors.torch import load_file, save_file
 
-from phrasescore.analysis.candidates import look_up
-from phrasescore.analysis.vectors import nearest, phrase_vectors
 from phrasescore.cli import main
 from phrasescore.device import choose_device
+from phrasescore.inspection import look_up, nearest, phrase_vectors
 from phrasescore.model_folder import load_model, save_description, save_weights
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
@@ -134,7 +129,7 @@ def test_targets_by_beam_search_have_their_scores(
     assert scores == pytest.approx(list(map(float, capsys.readouterr().out.split())), abs=6e-3)
 
 
-def test_gates_that_are_not_there_are_told_of_before_the_reading(
+def test_missing_gates_are_an_error_before_the_table_is_read(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     model, folder = load_model(Path(MODEL)), tmp_path / "model"
@@ -148,40 +143,6 @@ def test_gates_that_are_not_there_are_told_of_before_the_reading(
     assert "--gates: the units of this network have no reset and update gates" in capsys.readouterr().err
 
 
-def test_the_table_that_the_network_learnt_from_is_named_and_not_opened(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """`inspect` names the training table but does not open it.
-
-    A model folder is untrusted and may name any file. Reading the file of this test would block forever.
-    """
-    model, table = tmp_path / "model", tmp_path / "table.gz"
-    os.mkfifo(table)
-    shutil.copytree(MODEL, model)
-    description = json.loads((model / "config.json").read_bytes())
-    (model / "config.json").write_text(json.dumps({**description, "training": {"table": str(table)}}))
-    assert main(["inspect", "-m", str(model), PHRASE, "--precision", "fp32"]) == 0
-    printed = capsys.readouterr()
-    assert f"and the table's targets (the network learnt from {table})" in printed.err
-    assert "by beam search" in printed.out
-
-
-def test_whether_there_are_digests(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """`inspect` reports whether the folder has digests; folders of older versions have none."""
-    shutil.copytree(MODEL, tmp_path, dirs_exist_ok=True)
-    weights = tmp_path / "weights.safetensors"
-    save_file(load_file(weights), weights)
-    for folder, told in ((Path(MODEL), "as their digests say"), (tmp_path, "without a digest")):
-        assert main(["inspect", "-m", str(folder), PHRASE, "--precision", "fp32", "-q"]) == 0
-        printed = capsys.readouterr()
-        assert f"\nweights {told}\n" in printed.out
-        assert not printed.err
-    assert main(["inspect", "-m", str(tmp_path), PHRASE, "--precision", "fp32"]) == 0
-    note, advice = capsys.readouterr().err.splitlines()
-    assert note == f"{weights}: carries no digest, as it is of an older version; what changes in it goes unnoticed"
-    assert advice.startswith(f"{tmp_path}: give --table")
-
-
 def test_a_terminal_without_blocks_gets_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     printed = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(printed, encoding="ascii"))
@@ -190,12 +151,6 @@ def test_a_terminal_without_blocks_gets_digits(monkeypatch: pytest.MonkeyPatch) 
     assert "unknown to the network: \\xe9" in text
     gates = text.split("Update gate")[1].splitlines()[1:6]
     assert all(line.split()[1].isdigit() for line in gates)
-
-
-def test_colour_where_it_is_asked_for(inspect: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("FORCE_COLOR", "1"), ("COLORTERM", "truecolor"), ("TERM", "xterm")):
-        monkeypatch.setenv(name, value)
-    assert "\x1b[48;2;" in inspect(PHRASE, "-q")
 
 
 def test_a_closed_pipe_is_silent() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from phrasescore.lm.interpolation import best_weight, interpolate
-from phrasescore.perplexity import perplexity
+from phrasescore.log_probs import perplexity
 
 
 def test_interpolation() -> None:

@@ -232,7 +232,7 @@ def test_phrases_too_short_for_a_map(tmp_path: Path) -> None:
 
 def test_a_table_without_probabilities(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"a ||| b ||| 0 0 0 0\n")
-    with pytest.raises(UserError, match="is 0, which is no probability"):
+    with pytest.raises(UserError, match="is 0, which is not a probability"):
         analyse(MODEL, tmp_path / "table", tmp_path / "report", SMALL, "cpu", lambda text: None)
     assert not (tmp_path / "report").exists()
 

@@ -6,7 +6,7 @@ import kenlm
 import pytest
 
 from phrasescore.lm.backoff import BackoffModel
-from phrasescore.perplexity import perplexity
+from phrasescore.log_probs import perplexity
 from tests.conftest import MINI
 from tests.lm.conftest import ARPA
 

@@ -1,1 +1,0 @@
-"""Analysis of a network: vectors, gates, samples, scores per word."""
