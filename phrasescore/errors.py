@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 
@@ -19,30 +20,28 @@ class UsageError(UserError):
     """Options conflict, or a required option is missing; the exit code is 2."""
 
 
-class OptionError(UsageError):
-    """The value of an option is invalid, or options conflict.
+_AS_FLAGS = ContextVar("_AS_FLAGS", default=False)
 
-    It carries the names of the options, so that each front end can spell them: `--max-minutes` on the command line,
-    `max_minutes` in Python.
-    """
 
-    def __init__(self, text: str, *options: str) -> None:
-        """Create an error.
+@contextmanager
+def options_spelled_as_flags() -> Iterator[None]:
+    """Let messages name options as the command line does."""
+    token = _AS_FLAGS.set(True)
+    try:
+        yield
+    finally:
+        _AS_FLAGS.reset(token)
 
-        Args:
-            text: the message, with `{}` for each option.
-            options: names of fields.
-        """
-        self.text, self.options = text, options
-        super().__init__(self.message(flag))
 
-    def message(self, spell: Callable[[str], str]) -> str:
-        """Return the message, with option names as the front end spells them."""
-        return self.text.format(*map(spell, self.options))
+def spelled(option: str, value: object = None) -> str:
+    """Return an option for a message: `max_minutes` or `precision='fp32'` to a Python program, else its flag."""
+    if _AS_FLAGS.get():
+        return flag(option) if value is None else f"{flag(option)} {value}"
+    return option if value is None else f"{option}={value!r}"
 
 
 def flag(name: str) -> str:
-    """Return the command-line flag of a field."""
+    """Return the command-line flag of an option."""
     return f"--{name.replace('_', '-')}"
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from functools import wraps
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.configuration import Section, check_values, option, require_known
 from phrasescore.device import Precision, choose_device, settle_memory
-from phrasescore.errors import OptionError, UserError
+from phrasescore.errors import UserError
 from phrasescore.files import require_writable
 from phrasescore.files.documents import read_json, read_json_lines
 from phrasescore.model_files import CONFIG, METRICS, files_of_models
@@ -44,40 +41,8 @@ Floats = NDArray[np.float64]
 Progress = Callable[[int, WordCounts], None]
 """Called with the number of pairs scored so far and the counts of their words."""
 _OCCURRENCES_AT_ONCE = 65_536
-P = ParamSpec("P")
-T = TypeVar("T")
-
-# Text between backticks is a shell command and stays as it is.
-_OPTION = re.compile(r"`[^`]*`|(?<![\w/-])--([a-z][a-z-]*)(?![\w/.])")
 
 
-def _naming_fields(*sections: type[Section]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Make messages spell options as keyword arguments, `max_minutes` instead of `--max-minutes`."""
-
-    def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        own = {*inspect.signature(function).parameters, *(one.name for section in sections for one in fields(section))}
-
-        def name(option: re.Match[str]) -> str:
-            given = (option[1] or "").replace("-", "_")
-            if given.removeprefix("no_") not in own:
-                return option[0]
-            return f"{given.removeprefix('no_')}=False" if given.startswith("no_") else given
-
-        @wraps(function)
-        def named(*args: P.args, **kwargs: P.kwargs) -> T:
-            try:
-                return function(*args, **kwargs)
-            except UserError as error:
-                text = error.message(str) if isinstance(error, OptionError) else str(error)
-                error.args = (_OPTION.sub(name, text),)
-                raise
-
-        return named
-
-    return decorate
-
-
-@_naming_fields(*SECTIONS.values())
 def train(
     data: str | Path | ParallelText,
     folder: str | Path,
@@ -145,7 +110,6 @@ def _learns_from(data: str | Path | ParallelText) -> LearnsFrom:
     return "sentences" if data.alignment is None else "aligned"
 
 
-@_naming_fields(AnnotateConfig)
 def annotate(
     table: str | Path,
     model: PhraseScorer | str | Path,
@@ -312,7 +276,6 @@ def _encoder_decoder(model: PhraseScorer | str | Path, purpose: str) -> EncoderD
     return scorer
 
 
-@_naming_fields(SearchConfig)
 def translate(
     sentences: Iterable[str | bytes], model: PhraseScorer | str | Path, **options: Any
 ) -> list[list[Translation]]:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.configuration import option, setting
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name, full_disk_told
 from phrasescore.phrases import Ids, Phrases, offsets_of
 from phrasescore.table.factors import SURFACE, Factors
@@ -61,7 +61,7 @@ class DataConfig:
         try:
             Factors.parse(self.factor)
         except ValueError as error:
-            raise UsageError(f"--factor: {error}") from None
+            raise UsageError(f"{spelled('factor')}: {error}") from None
 
     @property
     def vocabularies(self) -> tuple[int, int]:
@@ -265,7 +265,9 @@ def _read_sides(
     if not lines:
         raise UserError(f"{display_name(table)}: contains no phrase pairs; give a phrase table of at least one line")
     if config.factors != SURFACE and max(reader.shape.factors) < 2:
-        raise UserError(f"{display_name(table)}: has no factors; leave --factor out, or give a factored table")
+        raise UserError(
+            f"{display_name(table)}: has no factors; leave {spelled('factor')} out, or give a factored table"
+        )
     if vocabularies is None:
         vocabularies = choose_vocabularies(sides, config, log=log)
     source, target, words = finish_sides(sides, vocabularies, digest)

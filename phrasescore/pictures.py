@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.cells import cell_len
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.files import require_writable, write_atomically
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Alignment(NamedTuple):
 
 def draw_alignments(alignments: Sequence[Alignment], path: Path) -> None:
     """Plot alignments below each other, in the format of the path's suffix; see `write_figure`."""
-    plt = load_pyplot("--attention")
+    plt = load_pyplot("attention")
     heights = [_INCHES_AROUND + _INCHES_A_WORD * len(one.attention_TL) for one in alignments]
     width = _INCHES_OF_SCALE + _INCHES_AROUND + _INCHES_A_WORD * max(one.attention_TL.shape[1] for one in alignments)
     figure, axes = plt.subplots(
@@ -73,7 +73,7 @@ def gate_rows(gate_Tn: Numbers, symbols: Sequence[str], levels: str) -> list[str
 
 def draw_gates(gates: Gates, path: Path) -> None:
     """Plot both gates of all units, in the format of the path's suffix; see `write_figure`."""
-    plt = load_pyplot("--gates")
+    plt = load_pyplot("gates")
     symbols = _labels(gates.symbols)
     figure, axes = plt.subplots(2, 1, figsize=(9, 1.8 + 0.6 * len(symbols)), layout="constrained")
     panels = (
@@ -110,7 +110,7 @@ def load_pyplot(option: str) -> Any:
     try:
         import matplotlib as mpl
     except ImportError as error:
-        raise UserError(f"{option}: needs Matplotlib; pip install matplotlib") from error
+        raise UserError(f"{spelled(option)}: needs Matplotlib; pip install matplotlib") from error
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 

@@ -59,8 +59,8 @@ def check_plugins(folder: Path, described: Collection[Mapping[str, str]]) -> Non
         if others and digest not in loaded.values():
             other = min(others, key=lambda path: Path(path).name != name)
             raise UserError(
-                f"{folder}: was trained with {name} (SHA-256 {digest[:12]}...), which {other} is not; give --plugin "
-                "the file as it was, or train again"
+                f"{folder}: was trained with {name} (SHA-256 {digest[:12]}...), which {other} is not; load the "
+                "plugin as it was, or train again"
             )
 
 

@@ -48,6 +48,6 @@ class Registry(Generic[T]):
             NotRegisteredError: no component has this name; the message suggests the nearest name.
         """
         if name not in self._things:
-            advice = f"{suggestion(name, self._things)} (--plugin brings others)"
+            advice = f"{suggestion(name, self._things)} (a plugin may bring others)"
             raise NotRegisteredError(f"there is no {self.kind} `{name}`; {advice}")
         return self._things[name]

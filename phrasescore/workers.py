@@ -23,7 +23,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
-from phrasescore.errors import UserError, WorkersLostError, sentence_of
+from phrasescore.errors import UserError, WorkersLostError, sentence_of, spelled
 from phrasescore.processes import Processes
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def _dask_workers(killed: str, address: str) -> Iterator[Workers]:
         from distributed.security import Security
         from distributed.utils import LoopRunner
     except ImportError as error:
-        raise UserError("--scheduler: needs Dask; pip install distributed") from error
+        raise UserError(f"{spelled('scheduler')}: needs Dask; pip install distributed") from error
 
     async def greet() -> None:
         async with rpc(address, connection_args=Security().get_connection_args("client")) as scheduler:

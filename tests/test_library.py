@@ -176,7 +176,7 @@ def test_a_network_is_trained_from_a_table(small_table: Path, tmp_path: Path) ->
     [
         ({"final_rate": 0.5, "schedule": "constant"}, "final_rate: changes nothing with the schedule"),
         ({"max_updates": 3, "attention_order": "before"}, "set `attention`, or leave `attention_order` out"),
-        ({"held_out_limit": 0, "validation": "t"}, "`held_out_limit` is the most pairs of validation, too"),
+        ({"held_out_limit": 0, "validation": "t"}, "`held_out_limit` also limits the pairs of the validation data"),
         (
             {"share_units": True, "encoder_unit": "rnn", "decoder_unit": "gru"},
             "set `directions` to forward and `feed_context` to false",
@@ -257,7 +257,7 @@ def test_annotating_without_a_folder_or_processes_is_refused(
         ({"columns": ["score", "score"]}, "columns: are named twice; give each column once"),
         (
             {"replace_last": "1", "on_error": "keep"},
-            "replace_last: does not go with on_error keep, because a faulty line may",
+            "replace_last: does not go with on_error='keep', because a faulty line may",
         ),
     ],
 )
@@ -319,7 +319,7 @@ def test_what_there_is_not_is_a_wrong_type(scorer: phrasescore.PhraseScorer, tmp
         phrasescore.train("t", tmp_path / "m", hidden="x")
     with pytest.raises(phrasescore.UserError, match=r"^there is no preset `smal`; did you mean `small`\?"):
         phrasescore.train("t", tmp_path / "m", preset="smal")
-    with pytest.raises(phrasescore.UserError, match=r"^preset context: is for parallel text with a word alignment"):
+    with pytest.raises(phrasescore.UserError, match=r"^preset='context': is for parallel text with a word alignment"):
         phrasescore.train("t", tmp_path / "m", preset="context")
     assert list(tmp_path.iterdir()) == []
 
@@ -343,7 +343,7 @@ def test_only_options_that_a_function_takes_are_named_otherwise(tmp_path: Path) 
     """
     with pytest.raises(phrasescore.UserError, match=r"a --hidden/none\.gz: cannot be read"):
         phrasescore.train("a --hidden/none.gz", tmp_path / "m", max_updates=1)
-    with pytest.raises(phrasescore.UserError, match="pairs_a_sentence: changes nothing without --alignment"):
+    with pytest.raises(phrasescore.UserError, match="pairs_a_sentence: changes nothing without a word alignment"):
         phrasescore.train("t", tmp_path / "m", pairs_a_sentence=7)
     with pytest.raises(TypeError, match="has no option `in_context`"):
         phrasescore.train("t", tmp_path / "m", in_context=True)

@@ -27,7 +27,7 @@ GATES = Gates([b"the", b"black", b"<eos>"], *np.random.default_rng(1).random((2,
 
 
 def test_only_the_suffix_decides_the_format(tmp_path: Path) -> None:
-    plt = load_pyplot("--gates")
+    plt = load_pyplot("gates")
     figure = plt.figure()
     with pytest.raises(UserError, match=r"a\.txt: is not an image format .* ends in \.png"):
         write_figure(figure, tmp_path / "a.txt")

@@ -100,7 +100,7 @@ def test_the_example(small_table: Path, tmp_path: Path, capfd: pytest.CaptureFix
         digest = description["plugins"][0]["sha256"]
         assert message == (
             f"phrasescore score: {model}: was trained with my_parts.py (SHA-256 {digest[:12]}...), which {file} is "
-            "not; give --plugin the file as it was, or train again"
+            "not; load the plugin as it was, or train again"
         )
     assert "holds a run with other plugins" in run([*options, "90"], code=1)
 

@@ -18,7 +18,7 @@ from phrasescore.cli.options import (
     path_or_standard_stream,
     refuse_idle,
 )
-from phrasescore.errors import OptionError, UsageError
+from phrasescore.errors import UsageError, spelled
 from phrasescore.files import (
     STANDARD_STREAM,
     display_name,
@@ -129,9 +129,9 @@ def _check_usage(args: argparse.Namespace, config: AnnotateConfig) -> None:
         inputs = (args.table, *files_of_models(args.models), *config.only_sources_in)
         require_writable(args.output, args.report, *part, inputs=inputs)
         if config.restart and args.output == STANDARD_STREAM:
-            raise OptionError(
-                "{}: changes nothing with standard output, which cannot be resumed; give -o FILE, or leave it out",
-                "restart",
+            raise UsageError(
+                f"{spelled('restart')}: changes nothing with standard output, which cannot be resumed; give -o FILE, "
+                "or leave it out"
             )
     require_one_standard_input(args.table, *config.only_sources_in)
 

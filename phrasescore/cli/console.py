@@ -25,7 +25,7 @@ from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColu
 from rich.table import Column
 from rich.text import Text
 
-from phrasescore.errors import UsageError, sentence_of
+from phrasescore.errors import UsageError, options_spelled_as_flags, sentence_of
 from phrasescore.files import STDOUT, complete_standard_streams, full_disk_told, require_open
 from phrasescore.text import Log, ProgressCallback
 
@@ -44,6 +44,7 @@ def run_command(name: str, run: Callable[[], int], *, quiet: bool = False) -> in
     try:
         # Output files requested by users are named by their own error messages.
         with (
+            options_spelled_as_flags(),
             interrupt_on_signals(),
             _notes_said(quiet),
             full_disk_told("standard output or a temporary file"),

@@ -58,7 +58,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="number of nearest phrases, of targets and of samples to show (default: %(default)s)",
     )
     parser.add_argument(
-        "--gates",
+        "gates",
         type=Path,
         metavar="FILE",
         help="draw the gates of the first forward layer into a .png, .svg or .pdf file",
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     if len(args.models) > 1:
         raise UsageError("--model: looks into one network at a time; give one")
     if args.gates:
-        check_picture("--gates", args.gates)
+        check_picture("gates", args.gates)
     reporter, scorer = Reporter(quiet=args.quiet), load_networks(args)
     if scorer.note is not None:
         reporter.log(scorer.note)

@@ -25,7 +25,7 @@ from phrasescore.configuration import (
     range_fault,
     scalar_type,
 )
-from phrasescore.errors import OptionError, UserError, flag
+from phrasescore.errors import UsageError, UserError, flag, spelled
 from phrasescore.files import STANDARD_STREAM
 from phrasescore.plugins import load_plugins, plugins_blamed
 
@@ -218,7 +218,7 @@ def refuse_idle(args: argparse.Namespace, names: Sequence[str], reason: str) -> 
     """
     for name in names:
         if getattr(args, name) is not None:
-            raise OptionError(f"{{}}: changes nothing {reason}; leave it out", name)
+            raise UsageError(f"{spelled(name)}: changes nothing {reason}; leave it out")
 
 
 def path_or_standard_stream(text: str) -> str | Path:

@@ -117,7 +117,9 @@ class CommandParser(argparse.ArgumentParser):
         usage = " ".join(self.format_usage().split())
         wrong = message.removeprefix("argument ")
         if is_called():
-            raise UsageError(wrong)
+            option, _, fault = wrong.partition(": ")
+            action = self._option_string_actions.get(option.rpartition("/")[2])
+            raise UsageError(wrong if action is None else f"{action.dest}: {fault}")
         # Early releases of Python 3.11 do not catch the error if standard error is full.
         with suppress(OSError):
             self._print_message(f"{usage}\n{as_line(f'{self.prog}: {wrong}')}\n", sys.stderr)

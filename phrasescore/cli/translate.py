@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.search.translator import Translator
 
     if args.attention:
-        check_picture("--attention", args.attention)
+        check_picture("attention", args.attention)
     require_writable(args.output, args.attention, inputs=[args.text, *files_of_models(args.models)])
     scorer, reporter, name = load_networks(args), Reporter(quiet=args.quiet), display_name(args.text)
     translator = Translator(scorer, config, args.batch_size)

@@ -34,7 +34,7 @@ from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from phrasescore.errors import FullDiskError, InputError, UserError
+from phrasescore.errors import FullDiskError, InputError, UserError, spelled
 from phrasescore.files.documents import LARGEST_JSON, LARGEST_JSON_LINES, parse_json
 from phrasescore.files.regular import read_regular
 from phrasescore.files.temporary import hidden_name, make_temporary
@@ -331,8 +331,8 @@ def require_same(name: str, before: Mapping[str, Any], fingerprint: Mapping[str,
     changes = [f"{key} {_shown(old)} (now {_shown(new)})" for key, old, new in _changes(before, _complete(fingerprint))]
     if changes:
         raise UserError(
-            f"{name}: an earlier run had {', '.join(changes)}; give the same to resume it, or --restart to discard "
-            "its work"
+            f"{name}: an earlier run had {', '.join(changes)}; give the same to resume it, or {spelled('restart')} to "
+            "discard its work"
         )
 
 

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.device import Device
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.lm.backoff import BackoffModel, as_word
 from phrasescore.lm.model_folder import TrainedLanguageModel, load_language_model
 from phrasescore.lm.ngrams import contexts_and_words, distinct_rows
@@ -125,8 +125,8 @@ class NeuralLmScorer:
         model = load_language_model(folder)
         if unnormalised and not model.network.config.self_normalise:
             raise UserError(
-                f"{folder}: was not trained with --self-normalise, so its outputs are no probabilities; train it "
-                "with that, or ask for normalised scores"
+                f"{folder}: was not trained with {spelled('self_normalise')}, so its outputs are no "
+                "probabilities; train it with that, or ask for normalised scores"
             )
         scorer = cls(model, device, _read_backoff(backoff, model), unnormalised=unnormalised)
         scorer._loading = Loading(model.stored, device, backoff and backoff.resolve(), unnormalised)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from phrasescore.device import Device
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
 from phrasescore.lm.lm_settings import LmSettings
 from phrasescore.lm.model_folder import KIND, save_description
@@ -170,8 +170,8 @@ def prepare(
             raise UserError(f"{display_name(text)}: leaves no sentences to train on; hold out less")
         if settings.model.self_normalise and validation is None and not number:
             raise UsageError(
-                "--self-normalise: ln Z, of which the scores are to be free, is measured on held-out text; give "
-                "--validation, or hold out more of the text"
+                f"{spelled('self_normalise')}: ln Z, of which the scores are to be free, is measured on held-out text; "
+                f"give {spelled('validation')}, or hold out more of the text"
             )
         others = None if to_validate is None else to_validate.encode(vocabulary)
         other = None if others is None else Ngrams(others, order)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.prefix_tree import PrefixTree, take_rows
@@ -72,7 +72,7 @@ class Encoder(nn.Module):
         super().__init__()
         ways = 1 if config.directions == "forward" else 2
         if config.directions == "halves" and config.hidden % 2:
-            raise UserError("directions `halves` needs an even number of hidden units; give --hidden an even number")
+            raise UserError(f"{spelled('directions', 'halves')}: needs an even number of hidden units")
         self.hidden = config.hidden // 2 if config.directions == "halves" else config.hidden
         """n."""
         self.layers = config.encoder_layers

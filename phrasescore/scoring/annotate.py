@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import torch
 
-from phrasescore.errors import InputError, OptionError, UserError
+from phrasescore.errors import InputError, UsageError, UserError, spelled
 from phrasescore.files import (
     STANDARD_STREAM,
     compress,
@@ -369,7 +369,9 @@ def _require_columns(scorer: PhraseScorer, columns: Sequence[Column]) -> None:
     """
     names = [column.name for column in columns]
     if not names or len({*names}) < len(names):
-        raise OptionError(f"{{}}: {'are none' if not names else 'are named twice'}; give each column once", "columns")
+        raise UsageError(
+            f"{spelled('columns')}: {'are none' if not names else 'are named twice'}; give each column once"
+        )
     for name in names:
         scorer.column(name)
 
@@ -384,8 +386,8 @@ def _require_lines(table: str | Path, counts: Counts) -> None:
         raise UserError(f"{display_name(table)}: has no line; check that it is the table meant")
     if not counts.lines_written:
         raise UserError(
-            f"{display_name(table)}: has no line with a source that occurs in the texts of --only-sources-in; "
-            "check that they are tokenised as the table is"
+            f"{display_name(table)}: has no line with a source that occurs in the texts of "
+            f"{spelled('only_sources_in')}; check that they are tokenised as the table is"
         )
     if counts.lines_written == counts.faulty_lines_kept:
         raise InputError(f"{counts.first_fault}; all {counts.lines_read:,} lines are faulty, so none gets a score")

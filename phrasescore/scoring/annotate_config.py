@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from phrasescore.configuration import Section, option
-from phrasescore.errors import OptionError
+from phrasescore.errors import UsageError, spelled
 from phrasescore.table.selection import Shard, require_table_file, sources_in_texts
 from phrasescore.text import Log
 
@@ -59,26 +59,25 @@ class AnnotateConfig(Section):
         """Return the shard, None for the whole table.
 
         Raises:
-            OptionError: the text is not a shard.
+            UsageError: the text is not a shard.
         """
         try:
             return None if self.shard is None else Shard.parse(self.shard)
         except ValueError as error:
-            raise OptionError(f"{{}}: {error}", "shard") from None
+            raise UsageError(f"{spelled('shard')}: {error}") from None
 
     def check(self, table: str | Path) -> None:
         """Check that the options are compatible with each other and with a table.
 
         Raises:
-            OptionError: options conflict.
+            UsageError: options conflict.
         """
         if self.processes is not None and self.scheduler is not None:
-            raise OptionError("{} and {}: are both given; leave one out", "processes", "scheduler")
+            raise UsageError(f"{spelled('processes')} and {spelled('scheduler')}: are both given; leave one out")
         if self.replace_last is not None and self.on_error == "keep":
-            raise OptionError(
-                "{}: does not go with {} keep, because a faulty line may have no last score; leave one out",
-                "replace_last",
-                "on_error",
+            raise UsageError(
+                f"{spelled('replace_last')}: does not go with {spelled('on_error', 'keep')}, because a faulty line may "
+                "have no last score; leave one out"
             )
         if self.part() is not None:
             require_table_file(table, "shard")

@@ -284,7 +284,7 @@ def _require_compatible(models: Sequence[TrainedModel]) -> None:
             )
         if (model.factors or SURFACE) != (first.factors or SURFACE):
             raise UserError(
-                f"{model.folder}: was trained with --factor {model.factors or SURFACE}, {first.folder} with "
+                f"{model.folder}: was trained on factor {model.factors or SURFACE}, {first.folder} on "
                 f"{first.factors or SURFACE}; average networks of the same factors only"
             )
         if model.vocabulary_digests != first.vocabulary_digests:

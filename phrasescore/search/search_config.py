@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.configuration import option
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UsageError, UserError, spelled
 
 LengthPenalty = Literal["none", "per-word", "wu"]
 
@@ -60,7 +60,9 @@ class SearchConfig:
             UserError: an option needs attention, and the network has none.
         """
         if self.n_best > self.beam and not self.sample:
-            raise UsageError(f"--n-best {self.n_best}: is more than the beam holds; give --beam {self.n_best}")
+            raise UsageError(
+                f"{spelled('n_best', self.n_best)}: is more than the beam holds; give {spelled('beam', self.n_best)}"
+            )
         default = SearchConfig()
         self.check_effect(
             [item.name for item in fields(self) if getattr(self, item.name) != getattr(default, item.name)]
@@ -68,7 +70,7 @@ class SearchConfig:
         for name in ("coverage", "replace_unknown"):
             if getattr(self, name) and not has_attention:
                 raise UserError(
-                    f"{_flag(name)}: needs attention, which this network does not have; leave it out, or give a "
+                    f"{spelled(name)}: needs attention, which this network does not have; leave it out, or give a "
                     "network with attention"
                 )
 
@@ -80,28 +82,27 @@ class SearchConfig:
         """
         for name in given:
             if self.sample and name in _FOR_SEARCHES:
-                raise UsageError(f"{_flag(name)}: is for searching, and --sample draws; leave one of them out")
+                raise UsageError(f"{spelled(name)}: is for searching, and {spelled('sample')} draws; leave one out")
             if not self.sample and name in _FOR_SAMPLES:
-                raise UsageError(f"{_flag(name)}: is for drawing translations; give --sample too, or leave it out")
+                raise UsageError(f"{spelled(name)}: is for drawing translations; give {spelled('sample')} too")
         if "alpha" in given and self.length_penalty != "wu":
             raise UsageError(
-                "--alpha: is the exponent of another length penalty; give --length-penalty wu too, or leave it out"
+                f"{spelled('alpha')}: is the exponent of another length penalty; give "
+                f"{spelled('length_penalty', 'wu')} too, or leave it out"
             )
         for name in _FOR_SEVERAL:
             # No penalty is a valid choice with one translation too.
             if self.beam == 1 and name in given and getattr(self, name) not in ("none", 0.0):
                 raise UsageError(
-                    f"{_flag(name)}: ranks several translations, and --beam 1 finds one; leave it out, or widen the "
-                    "beam"
+                    f"{spelled(name)}: ranks several translations, and {spelled('beam', 1)} finds one; leave it out, "
+                    "or widen the beam"
                 )
         if self.forbid_unknown and self.replace_unknown:
-            raise UsageError("--replace-unknown: finds no <unk> with --forbid-unknown; leave one of them out")
+            raise UsageError(
+                f"{spelled('replace_unknown')}: finds no <unk> with {spelled('forbid_unknown')}; leave one of them out"
+            )
 
     def longest(self, source_words: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the maximum number of words of the translations of sources with these numbers of words."""
         by_source: NDArray[np.int64] = np.minimum(self.max_ratio * source_words, _NO_LIMIT).astype(np.int64)
         return by_source + self.max_extra
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")

@@ -90,7 +90,7 @@ class Factors:
             raise LineFault(
                 field,
                 f"has words of {factors} factors, but the network is for factor {max(self.positions)}, counted from 0",
-                "train with another --factor, or give a table that has it",
+                "train on another factor, or give a table that has it",
                 is_about_the_table=True,
             )
 

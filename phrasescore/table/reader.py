@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from phrasescore.errors import InputError
+from phrasescore.errors import InputError, spelled
 from phrasescore.files import LONGEST_LINE, display_name, open_input
 from phrasescore.table.entry import Entry, LineFault, cut_source, parse_line
 from phrasescore.table.factors import SURFACE, Factors
@@ -264,7 +264,8 @@ class LineChecker:
             raise LineFault(
                 "field 3 (scores)",
                 f"ends in {quote(score)} where {quote(self._last_score or b'')} is to be replaced",
-                "give --replace-last what ends every line: 2.718 if the table was made with Moses' --PhraseCount",
+                f"give {spelled('replace_last')} what ends every line: 2.718 if the table was made "
+                "with Moses' --PhraseCount",
             )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from phrasescore.configuration import LARGEST
-from phrasescore.errors import OptionError
+from phrasescore.errors import UsageError, spelled
 from phrasescore.files import can_be_read_only_once, sha256_of_input
 from phrasescore.table.reader import Block
 from phrasescore.text import Log, no_log, text_lines
@@ -55,10 +55,10 @@ def require_table_file(path: str | Path, option: str) -> None:
     """Check that a table can be read twice, as an option requires.
 
     Raises:
-        OptionError: the table is a pipe or standard input.
+        UsageError: the table is a pipe or standard input.
     """
     if can_be_read_only_once(path):
-        raise OptionError("{}: reads the table twice; give a file", option)
+        raise UsageError(f"{spelled(option)}: reads the table twice; give a file")
 
 
 def phrases_in_texts(paths: Iterable[str | Path], longest: int = LONGEST_PHRASE, log: Log = no_log) -> frozenset[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from phrasescore.errors import UsageError
+from phrasescore.errors import UsageError, spelled
 from phrasescore.training.checkpoint import Progress
 from phrasescore.training.training_config import BUDGET, TrainingConfig
 
@@ -31,18 +31,18 @@ class Budget:
         """
         config, updates = self.config, self.updates
         if all(getattr(config, name) is None for name in BUDGET):
-            wanted = "--epochs, --max-updates, --max-minutes: one must be given"
+            wanted = f"{', '.join(map(spelled, BUDGET))}: one must be given"
             if not is_measured:
                 raise UsageError(
-                    f"{wanted}, for nothing is held out whose loss could tell when to stop; or give other data by "
-                    "--validation, or hold out more"
+                    f"{wanted}, for nothing is held out whose loss could tell when to stop; or give "
+                    "validation data, or hold out more"
                 )
             if not config.patience:
                 raise UsageError(f"{wanted}, for with `patience` 0 no loss ends the training; or set it")
             if config.schedule != "constant":
                 raise UsageError(
-                    f"`schedule` {config.schedule} has no end that the learning rate could fall to; give --epochs, "
-                    "--max-updates or --max-minutes, or set `schedule` to constant"
+                    f"`schedule` {config.schedule} has no end that the learning rate could fall to; give "
+                    f"{', '.join(map(spelled, BUDGET))}, or set `schedule` to constant"
                 )
         if updates is not None and (config.warmup_updates or 0) > updates:
             raise UsageError(

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.files.tensors import DamagedError, TensorFile, open_tensors, write_tensors
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -164,7 +164,8 @@ def open_checkpoint(path: Path) -> Iterator[Checkpoint]:
             yield _read(file)
     except DamagedError as error:
         raise UserError(
-            f"{path}: is damaged, so training cannot go on from it; copy it again, or start over with --restart"
+            f"{path}: is damaged, so training cannot go on from it; copy it again, or start over with "
+            f"{spelled('restart')}"
         ) from error
 
 

@@ -14,7 +14,7 @@ from typing import Any, Generic
 import torch
 from torch import nn
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.files import finite
 from phrasescore.text import counted
 from phrasescore.training.budget import Budget
@@ -214,7 +214,7 @@ class Trainer(Generic[TaskT]):
             )
             raise UserError(
                 f"update {self.progress.update}: the loss is not a number; {best}, train again with a lower "
-                "--learning-rate or with --precision fp32"
+                f"{spelled('learning_rate')} or with {spelled('precision', 'fp32')}"
             )
 
     def _evaluate_and_save(self) -> None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 
-from phrasescore.errors import UsageError, UserError, is_out_of_memory
+from phrasescore.errors import UsageError, UserError, is_out_of_memory, spelled
 from phrasescore.files import full_disk_told
 from phrasescore.files.temporary import make_temporary
 from phrasescore.training.ranks import HANDED_ON, Ranks
@@ -79,15 +79,15 @@ class RankGroup(Ranks):
         """
         if name.startswith("cuda:"):
             raise UsageError(
-                f"--device: {name} cannot serve {self.number} processes; give cuda, and each takes its own"
+                f"{spelled('device')}: {name} cannot serve {self.number} processes; give cuda, and each takes one"
             )
         found = torch.cuda.device_count()
         if name not in ("auto", "cuda") or not found:
             return name
         if self._local_rank >= found:
             raise UserError(
-                f"--device: there are {found} GPUs here and more processes; start as many a machine as it has GPUs, or "
-                "give --device cpu"
+                f"{spelled('device')}: there are {found} GPUs here and more processes; start as many as it has "
+                f"GPUs, or give {spelled('device', 'cpu')}"
             )
         torch.cuda.set_device(self._local_rank)
         return f"cuda:{self._local_rank}"

@@ -61,8 +61,8 @@ def prepare(
     settings.check()
     if validation is not None and not settings.data.held_out_limit:
         raise UsageError(
-            "`held_out_limit` is the most pairs of --validation, too, and 0 leaves none to measure; give more, or set "
-            "`held_out` to 0 to hold out no others"
+            "`held_out_limit` also limits the pairs of the validation data, and 0 leaves none to measure; give more, "
+            "or set `held_out` to 0 to hold out no others"
         )
     state = folder / TRAINING_STATE
 
@@ -113,9 +113,7 @@ def prepare_sentences(
     config = settings.sentences or SentenceConfig()
     if config.bleu_sentences:
         if validation is None:
-            raise UsageError(
-                "`bleu_sentences` are sentences to validate with; give --validation-source and --validation-target"
-            )
+            raise UsageError("`bleu_sentences` are sentences of the validation data; give validation data")
         paths = validation.source, validation.target
         if any(map(can_be_read_only_once, paths)):
             raise UsageError("`bleu_sentences` reads the sentences to validate with twice; give files")

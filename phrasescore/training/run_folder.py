@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from phrasescore.errors import UserError, naming
+from phrasescore.errors import UserError, naming, spelled
 from phrasescore.files import STANDARD_STREAM, lock_file, make_folder, real_path, require_folder
 from phrasescore.model_files import CONFIG, WEIGHTS
 from phrasescore.model_folder import REPLACEMENT, TRAINING_STATE, model_kind, network_file
@@ -155,8 +155,8 @@ def _require_state(folder: Path, restart: bool) -> None:
     """
     if not restart and network_file(folder, WEIGHTS).exists() and not any(folder.rglob(CHECKPOINT)):
         raise UserError(
-            f"{folder}: holds a network but not the state of its training; give another folder, or --restart "
-            "to replace it"
+            f"{folder}: holds a network but not the state of its training; give another folder, or "
+            f"{spelled('restart')} to replace it"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.files import full_disk_told, read_regular, write_atomically
 from phrasescore.files.documents import LARGEST_JSON_LINES
 from phrasescore.model_files import METRICS
@@ -124,7 +124,7 @@ class RunState:
         if difference := self._difference(before):
             raise UserError(
                 f"{self._folder.path}: holds a run with {difference}; give the same to resume it, another folder, or "
-                "--restart to start over"
+                f"{spelled('restart')} to start over"
             )
 
     def _difference(self, other: dict[str, Any]) -> str | None:

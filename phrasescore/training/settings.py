@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from phrasescore.configuration import Section, options_of, refuse_given
-from phrasescore.errors import UsageError
+from phrasescore.errors import UsageError, spelled
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.sentences import SentenceConfig
@@ -62,7 +62,8 @@ class Settings:
         """
         if preset == DEFAULT_PRESETS["aligned"] and learns_from != "aligned":
             raise UsageError(
-                "--preset context: is for parallel text with a word alignment; give both, or another preset"
+                f"{spelled('preset', 'context')}: is for parallel text with a word alignment; give both, or another "
+                "preset"
             )
         merged = merge_layers(SECTIONS, [read_preset(PRESETS, preset or DEFAULT_PRESETS[learns_from]), *layers])
         values = merged.values
@@ -117,7 +118,9 @@ class Settings:
         OPTIMISERS[self.training.optimiser]
         self.model.check_effect()
         if self.model.in_context and self.data.direction != "target-given-source":
-            raise UsageError("--direction: in context the sentence that is known is the source's; leave it out")
+            raise UsageError(
+                f"{spelled('direction')}: in context the sentence that is known is the source's; leave it out"
+            )
         if self.model.in_context and self.sentences is not None:
             self.sentences.check_effect_in_context()
         self._check_given()
@@ -133,7 +136,7 @@ class Settings:
         """
         model, idle = self.model, partial(refuse_given, self.given)
         if not model.in_context:
-            idle(["pairs_a_sentence"], "without --alignment, by which phrase pairs are found in sentences")
+            idle(["pairs_a_sentence"], "without a word alignment, by which phrase pairs are found in sentences")
             if self.sentences is not None:
                 idle(["long_pairs"], "with parallel text, of which a pass takes all")
         if self.sentences is not None:

@@ -92,7 +92,7 @@ def test_a_pass_takes_all_sentences() -> None:
         (
             "[training]\npairs_a_sentence = 8",
             ["t"],
-            r"\[training\] pairs_a_sentence: changes nothing without --alignment",
+            r"\[training\] pairs_a_sentence: changes nothing without a word alignment",
         ),
         (
             "[training]\nschedule = 'constant'\nfinal_rate = 0.7",

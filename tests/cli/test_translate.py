@@ -281,7 +281,7 @@ VALIDATING = ["--source", "A", "--target", "A", "--validation-source", "A", "--v
         (["--source", "A", "--target", "A", "--validation-source", "A"], "give both", 2),
         (["--source", "A", "--target", "A", "--validation", "T"], "is a phrase table; for sentences give", 2),
         (["--source", "A", "--target", "A", "--set", "data.weight_by_count=true"], "is for phrase tables", 2),
-        (["--source", "A", "--target", "A", "--set", "sentences.bleu_sentences=5"], "give --validation-source", 2),
+        (["--source", "A", "--target", "A", "--set", "sentences.bleu_sentences=5"], "give validation data", 2),
         (
             [*VALIDATING, "-", "--set", "sentences.bleu_sentences=5"],
             "`bleu_sentences` reads the sentences to validate with twice",

@@ -102,7 +102,7 @@ def test_ln_z_is_measured_on_sentences_that_are_held_out_or_others(tmp_path: Pat
     prepare(TEXT, tmp_path / "held-out", settings, cpu)
     settings = replace(settings, text=replace(settings.text, held_out=0.0))
     prepare(TEXT, tmp_path / "others", settings, cpu, OTHER)
-    with pytest.raises(UsageError, match="is measured on held-out text; give --validation, or hold out more"):
+    with pytest.raises(UsageError, match="is measured on held-out text; give validation, or hold out more"):
         prepare(TEXT, tmp_path / "none", settings, cpu)
 
 
@@ -122,7 +122,7 @@ def test_self_normalised_networks_need_no_normalisation(tmp_path: Path, cpu: Dev
     assert max(abs(one - other) for one, other in zip(exact, raw, strict=True)) > 0.01
     # They differ by ln Z minus its mean on this text.
     assert sum(exact) / words == pytest.approx(sum(raw) / words, abs=1e-4)
-    with pytest.raises(UserError, match="was not trained with --self-normalise"):
+    with pytest.raises(UserError, match="was not trained with self_normalise"):
         NeuralLmScorer.load(tmp_path / "plain", cpu, unnormalised=True)
 
 

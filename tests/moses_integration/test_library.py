@@ -96,7 +96,7 @@ def test_a_text_gets_a_table_of_its_own(dev: dict[str, Any], tmp_path: Path) -> 
 def test_values_are_checked_as_on_the_command_line(dev: dict[str, Any], tmp_path: Path, capfd: Any) -> None:
     with pytest.raises(TypeError, match=r"tune\(\) has no option `restart_s`; did you mean `restarts`\?"):
         smt.tune(INI, tmp_path / "out.ini", **dev, restart_s=3)
-    with pytest.raises(phrasescore.UserError, match=r"^--iterations: is 1; give at least 2$"):
+    with pytest.raises(phrasescore.UserError, match=r"^iterations: is 1; give at least 2$"):
         smt.tune(INI, tmp_path / "out.ini", **dev, iterations=1)
     with pytest.raises(phrasescore.UserError, match=r"nowhere\.ini: cannot be read"):
         smt.tune("nowhere.ini", tmp_path / "out.ini", **dev)

@@ -56,9 +56,7 @@ def test_a_damaged_state_of_training_does_not_cost_the_weights(
     for place in (0, 20, 60, content.index(b"best_loss") + 20, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
         before = contents(folder)
-        with pytest.raises(
-            UserError, match=rf"^{path}: is damaged, so .*; copy it again, or start over with --restart"
-        ):
+        with pytest.raises(UserError, match=rf"^{path}: is damaged, so .*; copy it again, or start over with restart"):
             prepare(small_table, folder, tiny_settings, CPU)
         assert contents(folder) == before
     assert prepare(small_table, folder, tiny_settings, CPU, start=Start(restart=True))[0].progress.update == 0

@@ -202,7 +202,7 @@ def test_the_other_direction_is_refused_whoever_asks_for_it(
     texts: tuple[ParallelText, ParallelText], tmp_path: Path
 ) -> None:
     """The target-to-source direction is an error, because alignment points have the source index first."""
-    with pytest.raises(UsageError, match="--direction: in context the sentence that is known is the source's"):
+    with pytest.raises(UsageError, match=r"^direction: in context the sentence that is known is the source's"):
         prepared(texts, tmp_path / "run", settings(data=DataConfig(direction="source-given-target")))
     with pytest.raises(UsageError, match="`bleu_sentences` is for training on whole sentences"):
         prepared(texts, tmp_path / "run", replace(settings(), sentences=SentenceConfig(bleu_sentences=3)))

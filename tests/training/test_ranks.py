@@ -323,9 +323,9 @@ def test_each_rank_has_a_gpu(monkeypatch: pytest.MonkeyPatch, name: str, found: 
 
 def test_a_gpu_for_each_rank_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(UserError, match=r"^--device: there are 2 GPUs here and more processes; start as many"):
+    with pytest.raises(UserError, match=r"^device: there are 2 GPUs here and more processes; start as many"):
         a_rank(2).device_name("auto")
-    with pytest.raises(UsageError, match=r"^--device: cuda:1 cannot serve 4 processes; give cuda, and each takes"):
+    with pytest.raises(UsageError, match=r"^device: cuda:1 cannot serve 4 processes; give cuda, and each takes"):
         a_rank(1).device_name("cuda:1")
 
 

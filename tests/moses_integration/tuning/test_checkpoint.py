@@ -91,7 +91,7 @@ def test_nothing_is_taken_of_another_tuning_or_of_damaged_files(tmp_path: Path) 
     assert checkpoint.load_step(1, 0) is None
     assert checkpoint.load_step(1, 1) is not None
     with pytest.raises(
-        UserError, match=r"tuned: an earlier run had ini a \(now b\); give the same to resume it, or --res"
+        UserError, match=r"tuned: an earlier run had ini a \(now b\); give the same to resume it, or restart"
     ):
         TuningCheckpoint(tmp_path, {"ini": "b"})
     assert TuningCheckpoint(tmp_path, FINGERPRINT).load_step(1, 1) is not None
