@@ -96,8 +96,7 @@ def check_search(options: Sequence[str], place: str) -> None:
     """Check options of `phrasescore translate`; see `network_settings`."""
 
     def settings_of(args: argparse.Namespace) -> None:
-        given = given_options(args, SearchConfig)
-        SearchConfig(**given).check_effect(given)
+        SearchConfig.checked(given_options(args, SearchConfig))
 
     _understood("phrasescore translate", ["TEXT", "-m", "MODEL", *options], settings_of, place)
 

@@ -299,8 +299,7 @@ def translate(
         if not isinstance(sentence, str | bytes):
             raise TypeError(f"sentence {number}: is of type {type(sentence).__name__}; give str or bytes")
         encoded.append(clean_text(sentence, f"sentence {number}"))
-    config = SearchConfig(**check_values(SearchConfig, options, "translate()"))
-    config.check_effect(options)
+    config = SearchConfig.checked(check_values(SearchConfig, options, "translate()"))
     return Translator(_encoder_decoder(model, "translates"), config).translate(encoded)
 
 

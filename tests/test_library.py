@@ -16,8 +16,7 @@ import pytest
 import phrasescore
 from phrasescore.cli import main
 from phrasescore.phrases import Phrases
-from phrasescore.search.decoding import Numbers
-from phrasescore.search.sampling import Drawn
+from phrasescore.search.decoding import Hypothesis, Numbers
 from phrasescore.search.translator import Translator
 from phrasescore.training.loop import Evaluation
 from tests.conftest import DATA, MINI
@@ -211,7 +210,7 @@ def test_long_sentences_are_translated_a_few_at_a_time(
     sizes: list[int] = []
 
     class Counting(Translator):
-        def _search(self, numbers: Numbers, sources: Phrases) -> list[list[Drawn]]:
+        def _search(self, numbers: Numbers, sources: Phrases) -> list[list[Hypothesis]]:
             sizes.append(len(numbers))
             return super()._search(numbers, sources)
 

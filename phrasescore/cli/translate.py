@@ -94,9 +94,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
-    given = given_options(args, SearchConfig)
-    config = SearchConfig(**given)
-    config.check_effect(given)
+    config = SearchConfig.checked(given_options(args, SearchConfig))
     if config.n_best > 1 and not args.json:
         raise UsageError("--n-best: needs --json; add it")
     from phrasescore.search.translator import Translator

@@ -1,4 +1,4 @@
-"""Step-by-step decoding of a batch of sentences with one network or an ensemble.
+"""Step-by-step decoding of a batch of sentences with one network or an ensemble, and its results.
 
 Legend: S source sentences, B rows of one step, V words, T target symbols (words and the end symbol), L source symbols
 (likewise).
@@ -19,11 +19,27 @@ from phrasescore.log_probs import require_log_probs
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.sources import SourceBatch
 from phrasescore.phrases import Phrases
+from phrasescore.search.search_config import SearchConfig
 from phrasescore.vocabulary import UNKNOWN
 
 Numbers = NDArray[np.int64]
 AttentionWeights = NDArray[np.float32]
 """[T, L] for one translation, [B, L] for one step."""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One finished translation of a sentence."""
+
+    words: tuple[int, ...]
+    """Ids of the target words, without the end symbol."""
+    log_prob: float
+    """ln p(target | source), end symbol included."""
+    value: float
+    """The ranking score: `log_prob` with length penalty."""
+    attention_TL: AttentionWeights | None
+    times: int = 1
+    """Number of samples."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +62,11 @@ class Decoding:
     def __init__(
         self, networks: Sequence[EncoderDecoder], device: Device, sources: Phrases, origin: str = "network"
     ) -> None:
-        """Encode the sources and start one row for each.
+        """Encode the sources, without end symbols, and start one row for each.
 
-        Args:
-            networks: on the device, in evaluation mode.
-            device: device and precision.
-            sources: the source sentences, without end symbols.
-            origin: name of the networks in messages.
+        The networks are on the device, in evaluation mode; `origin` names them in messages.
         """
-        self.origin = origin
+        self._origin = origin
         self._networks, self._device = networks, device
         batch = SourceBatch.of(sources)
         with torch.inference_mode(), device.products():
@@ -95,7 +107,7 @@ class Decoding:
         """
         values = log_prob.double().cpu().numpy()
         # The maximum is NaN if any value is.
-        require_log_probs(values.max(axis=-1), self.origin, len(self._steps))
+        require_log_probs(values.max(axis=-1), self._origin, len(self._steps))
         return values
 
     @torch.inference_mode()
@@ -106,8 +118,12 @@ class Decoding:
         self.source_B = self.source_B[rows_B]
         self._parent_B, self._words_B = rows_B, words_B
 
-    def path(self, row: int) -> tuple[tuple[int, ...], AttentionWeights | None]:
-        """Return the words of a row of the last step, and the attention weights [T, L], the next symbol included."""
+    def finish(self, row: int, log_prob: float, config: SearchConfig, times: int = 1) -> Hypothesis:
+        """Return the translation that ends after a row of the last step; `log_prob` includes the end symbol.
+
+        Raises:
+            UserError: the network is damaged and gives no log-probabilities.
+        """
         words: list[int] = []
         weights: list[NDArray[np.float32]] = []
         symbols = int(self.source_words_S[self.source_B[row]]) + 1
@@ -117,4 +133,6 @@ class Decoding:
             if len(step.words_B):
                 words.append(int(step.words_B[row]))
             row = int(step.parent_B[row])
-        return tuple(reversed(words)), np.stack(weights[::-1]) if weights else None
+        require_log_probs(np.array(log_prob), self._origin, len(words) + 1)
+        attention_TL = np.stack(weights[::-1]) if weights else None
+        return Hypothesis(tuple(words[::-1]), log_prob, config.value(log_prob, len(words) + 1), attention_TL, times)

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phrasescore.errors import UserError, spelled
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
-from phrasescore.search.beam import beam_search
-from phrasescore.search.decoding import AttentionWeights, Decoding, Numbers
-from phrasescore.search.greedy import greedy_search
-from phrasescore.search.sampling import Drawn, draw_translations
+from phrasescore.search.algorithms import beam_search, draw_translations
+from phrasescore.search.decoding import AttentionWeights, Decoding, Hypothesis, Numbers
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.unknown_words import UnknownWords
 from phrasescore.vocabulary import UNKNOWN
@@ -33,7 +32,7 @@ class Translation:
     log_prob: float
     """ln p(target | source), end symbol included, before `replace_unknown`."""
     value: float
-    """The ranking score: `log_prob` with length and coverage penalty."""
+    """The ranking score: `log_prob` with length penalty."""
     times: int
     """Number of samples; 1 for a search."""
     attention_TL: AttentionWeights | None
@@ -51,15 +50,17 @@ class Translator:
     """Translates tokenised sentences or phrases, in batches of similar length."""
 
     def __init__(self, scorer: EncoderDecoderScorer, config: SearchConfig, batch_size: int = 64) -> None:
-        """Check that the networks have what the options need.
+        """Create a translator; `batch_size` is the maximum number of sentences of a batch.
 
-        Args:
-            scorer: the networks on their device.
-            config: the options.
-            batch_size: maximum sentences of a batch; batches of long sentences are smaller.
+        Raises:
+            UserError: an option needs attention, and the network has none.
         """
         self.has_attention = all(network.config.uses_attention for network in scorer.networks)
-        config.check(has_attention=self.has_attention)
+        if config.replace_unknown and not self.has_attention:
+            raise UserError(
+                f"{spelled('replace_unknown')}: needs attention, which this network does not have; leave it out, or give a "
+                "network with attention"
+            )
         self._scorer, self._config, self._batch_size = scorer, config, batch_size
         self.unknown = UnknownWords()
         """Counted over all sentences so far."""
@@ -88,18 +89,15 @@ class Translator:
                 found[number] = [self._spell(one, split[number]) for one in some]
         return found
 
-    def _search(self, numbers: Numbers, sources: Phrases) -> list[list[Drawn]]:
+    def _search(self, numbers: Numbers, sources: Phrases) -> list[list[Hypothesis]]:
         config = self._config
         decoding = Decoding(self._scorer.networks, self._scorer.device, sources, self._scorer.name)
         if config.sample:
             randoms = [np.random.default_rng([config.seed, number]) for number in numbers.tolist()]
             return draw_translations(decoding, config, randoms)
-        if config.beam == 1:
-            return [[Drawn(one, 1)] for one in greedy_search(decoding, config)]
-        return [[Drawn(one, 1) for one in some[: config.n_best]] for some in beam_search(decoding, config)]
+        return [some[: config.n_best] for some in beam_search(decoding, config)]
 
-    def _spell(self, drawn: Drawn, source: list[bytes]) -> Translation:
-        one = drawn.hypothesis
+    def _spell(self, one: Hypothesis, source: list[bytes]) -> Translation:
         vocabulary = self._scorer.model.target_vocabulary.words
         words = [vocabulary[word] for word in one.words]
         if self._config.replace_unknown and one.attention_TL is not None:
@@ -108,4 +106,4 @@ class Translator:
                 source[position] if id_ == UNKNOWN else word
                 for id_, word, position in zip(one.words, words, positions, strict=False)
             ]
-        return Translation(tuple(words), one.log_prob, one.value, drawn.times, one.attention_TL)
+        return Translation(tuple(words), one.log_prob, one.value, one.times, one.attention_TL)

@@ -12,8 +12,8 @@ from phrasescore.device import Device
 from phrasescore.errors import UserError
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
+from phrasescore.search.algorithms import beam_search
 from phrasescore.search.decoding import Decoding
-from phrasescore.search.greedy import greedy_search
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.vocabulary import Vocabulary
 
@@ -57,7 +57,8 @@ class BleuSample:
         found = []
         for start in range(0, len(self.references), _BATCH):
             batch = self.sources.take(np.arange(start, min(start + _BATCH, len(self.references))))
-            found += greedy_search(Decoding([network], device, batch), SearchConfig(beam=1))
+            # A beam of one is greedy search.
+            found += [one for (one,) in beam_search(Decoding([network], device, batch), SearchConfig(beam=1))]
         network.train()
         words = self.vocabulary.words
         translations = [b" ".join(words[word] for word in one.words).decode("utf-8") for one in found]

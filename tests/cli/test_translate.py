@@ -102,14 +102,13 @@ def test_the_score_of_a_translation_is_that_of_the_pair(
 
 
 def test_translations_compete_by_what_is_asked_for(translate: Run, copier: Path) -> None:
-    for penalty, divisor in (("none", lambda n: 1.0), ("per-word", float), ("wu", lambda n: ((5 + n) / 6) ** 0.9)):
-        options = ["--length-penalty", penalty, *(["--alpha", "0.9"] if penalty == "wu" else []), "--n-best", "5"]
-        for record in records(translate("-m", copier, "--json", *options)):
+    for penalty in ("none", "per-word"):
+        for record in records(translate("-m", copier, "--json", "--length-penalty", penalty, "--n-best", "5")):
             values = [one["value"] for one in record["translations"]]
             assert values == sorted(values, reverse=True)
             for one in record["translations"]:
                 symbols = len(one["text"].split()) + 1
-                assert one["value"] == pytest.approx(one["score"] / divisor(symbols))
+                assert one["value"] == pytest.approx(one["score"] / (symbols if penalty == "per-word" else 1))
                 assert len(one["attention"]) == symbols
                 assert all(len(row) == len(record["source"].split()) + 1 for row in one["attention"])
                 assert [sum(row) for row in one["attention"]] == pytest.approx([1.0] * symbols, abs=0.01)
@@ -215,7 +214,6 @@ def test_text_that_is_not_tokenised(translate: Run, copier: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--coverage", "0.2"], "--coverage: needs attention"),
         (["--replace-unknown"], "--replace-unknown: needs attention"),
         (["--attention", "x.png"], "--attention: this network has no attention to draw"),
         (["nowhere.txt"], "nowhere.txt: cannot be read"),
@@ -226,7 +224,7 @@ def test_errors_are_one_sentence(translate: Run, options: list[str], message: st
     assert message in translate.error("translate", "-m", PHRASES, *options)
 
 
-@pytest.mark.parametrize("option", ["--replace-unknown", "--coverage=0.2", "--attention=x.png"])
+@pytest.mark.parametrize("option", ["--replace-unknown", "--attention=x.png"])
 def test_attention_that_nothing_reads_is_none(translate: Run, option: str) -> None:
     """Unused attention weights of older model folders are ignored.
 
@@ -246,22 +244,16 @@ def test_attention_that_nothing_reads_is_none(translate: Run, option: str) -> No
         (["--n-best", "9", "--json"], "--n-best 9: is more than the beam holds; give --beam 9"),
         (["--beam", "0"], "--beam: is 0; give at least 1"),
         (["--max-extra", f"{2**31}"], "--max-extra: is 2147483648; give at most 2147483647"),
-        (["--length-penalty", "wu", "--alpha", "1e308"], "--alpha: is 1e+308; give at most 100"),
         (["--temperature", "0"], "--temperature: is 0.0; give at least 0.001"),
         (["--temperature", "inf", "--sample"], "--temperature: is inf; give at most"),
         (["--max-ratio", "-1"], "--max-ratio: is -1.0; give at least 0"),
         (["--seed", "2"], "--seed: is for drawing translations; give --sample too"),
         (["--temperature", "0.5"], "--temperature: is for drawing translations; give --sample too"),
-        (["--sample", "--beam", "3"], "--beam: is for searching, and --sample draws"),
-        (["--sample", "--coverage", "0.2"], "--coverage: is for searching, and --sample draws"),
+        (["--sample", "--beam", "3"], "--beam: is for searching, but --sample draws"),
         (["--seed", "1"], "--seed: is for drawing translations; give --sample too"),
         (["--temperature", "1"], "--temperature: is for drawing translations; give --sample too"),
-        (["--sample", "--beam", "5"], "--beam: is for searching, and --sample draws"),
-        (["--beam", "1", "--length-penalty", "wu", "--alpha", "0.9"], "--length-penalty: ranks several"),
-        (["--alpha", "0.9"], "--alpha: is the exponent of another length penalty; give --length-penalty wu"),
-        (["--coverage", "0.2", "--beam", "1"], "--coverage: ranks several translations, and --beam 1 finds"),
+        (["--sample", "--beam", "5"], "--beam: is for searching, but --sample draws"),
         (["-o", "x.png", "--attention", "x.png"], "x.png: is given for two outputs"),
-        (["--forbid-unknown", "--replace-unknown"], "--replace-unknown: finds no <unk> with --forbid-unknown"),
     ],
 )
 def test_options_that_make_no_sense_are_wrong_usage(translate: Run, options: list[str], message: str) -> None:
@@ -374,7 +366,7 @@ def test_help_needs_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert b"--length-penalty {none,per-word,wu}" in done.stdout
+    assert b"--length-penalty {none,per-word}" in done.stdout
 
 
 def test_standard_input(translate: Run, copier: Path) -> None:

@@ -180,7 +180,7 @@ SMALL = """
     beam = 1
     [[searches]]
     beam = 3
-    length-penalty = "wu"
+    length-penalty = "per-word"
 """
 SMALL_PHRASES = """
     title = "Two scorers"
@@ -323,7 +323,7 @@ def small(folder: Path, changes: list[str] | None = None, text: str = SMALL) -> 
         ("[[systems]]\nname = 'x'\nextends = 'y'", "system `x` has no name of its own, or extends none"),
         ("[[systems]]\nname = 'x'\n[[systems]]\nname = 'x'", "system `x`"),
         ("[[searches]]\nbeem = 3\n[[systems]]\nname = 'x'", r"\[\[searches\]\]: --beem: .*did you mean `--beam`"),
-        ("[[searches]]\nalpha = 3\n[[systems]]\nname = 'x'", r"\[\[searches\]\]: --alpha: is the exponent of another"),
+        ("[[searches]]\nseed = 3\n[[systems]]\nname = 'x'", r"\[\[searches\]\]: --seed: is for drawing translations"),
         ("systems = 3", "systems is no list of sections; begin each with"),
         ("systems = ['a']", r"\[\[systems\]\] 1 is 'a'; give a section"),
         ("[[systems]]\nname = 'x'\noptions = 3", "options of `x` is 3; give a section"),
@@ -398,7 +398,7 @@ def test_published_figures_stand_beside_the_measured_ones(tmp_path: Path, multi3
     report["systems"]["more"]["searches"][-1]["bleu"] = 19.0
     base, more = (dict(zip(summary(report)["columns"], row, strict=True)) for row in summary(report)["rows"])
     assert (base["extends"], base["perplexity, published"], base["BLEU, published"]) == (None, 10.6, 11.3)
-    assert (more["extends"], more["BLEU, beam 3, length penalty wu"]) == ("base", 19.0)
+    assert (more["extends"], more["BLEU, beam 3, length penalty per-word"]) == ("base", 19.0)
     del report["systems"]["more"]
     assert "| more |" not in markdown(report)
 

@@ -14,11 +14,8 @@ from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
-from phrasescore.search.beam import beam_search
-from phrasescore.search.decoding import Decoding
-from phrasescore.search.greedy import greedy_search
-from phrasescore.search.hypothesis import Hypothesis
-from phrasescore.search.sampling import draw_translations
+from phrasescore.search.algorithms import beam_search, draw_translations
+from phrasescore.search.decoding import Decoding, Hypothesis
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.vocabulary import END, UNKNOWN
 from tests import family_reference
@@ -50,37 +47,19 @@ def decode(networks: Sequence[EncoderDecoder], sources: Sequence[Sequence[int]],
 
 
 @pytest.mark.parametrize("name", FAMILY)
-@pytest.mark.parametrize("penalty", ["none", "per-word", "wu"])
+@pytest.mark.parametrize("penalty", ["none", "per-word"])
 def test_a_beam_as_wide_as_the_search_space_is_exhaustive(name: str, penalty: str) -> None:
     network = network_of(name)
-    has_attention = network.config.attention != "none"
-    search = config(beam=700, length_penalty=penalty, alpha=0.8, coverage=0.3 * has_attention)
+    search = config(beam=700, length_penalty=penalty)
     sources = SENTENCES[:3]
     for source, found in zip(sources, beam_search(decode([network], sources), search), strict=True):
         values = {}
-        for words, log_prob, looks in all_translations(network, WORDS, source, LONGEST):
-            divisor = {"none": 1.0, "per-word": len(words) + 1, "wu": ((6 + len(words)) / 6) ** 0.8}[penalty]
-            values[words] = log_prob / divisor
-            if looks is not None:
-                given = [min(1.0, looks[:, place].sum()) for place in range(len(source))]
-                values[words] += 0.3 * sum(math.log(share) for share in given)
+        for words, log_prob, _ in all_translations(network, WORDS, source, LONGEST):
+            values[words] = log_prob / (len(words) + 1 if penalty == "per-word" else 1)
         assert len(found) == len(values) == sum(8**length for length in range(LONGEST + 1))
         assert {one.words for one in found} == set(values)
         assert [one.value for one in found] == pytest.approx(sorted(values.values(), reverse=True), abs=1e-4)
         assert found[0].words == max(values, key=lambda words: values[words])
-
-
-@pytest.mark.parametrize("name", FAMILY)
-@pytest.mark.parametrize("penalty", ["none", "per-word"])
-def test_a_beam_of_one_is_greedy(name: str, penalty: str) -> None:
-    network = network_of(name)
-    search = config(beam=1, length_penalty=penalty, max_extra=12)
-    greedy = greedy_search(decode([network], SENTENCES), search)
-    searched = beam_search(decode([network], SENTENCES), search)
-    for one, others in zip(greedy, searched, strict=True):
-        assert [other.words for other in others] == [one.words]
-        assert_same(one, others[0])
-    assert len({one.words for one in greedy}) > 1
 
 
 def assert_same(one: Hypothesis, other: Hypothesis) -> None:
@@ -93,12 +72,12 @@ def assert_same(one: Hypothesis, other: Hypothesis) -> None:
         assert np.abs(one.attention_TL - other.attention_TL).max() < 1e-5
 
 
-def test_greedy_search_takes_the_most_probable_word_at_each_step() -> None:
-    network = network_of("Bahdanau")
+@pytest.mark.parametrize("name", FAMILY)
+def test_a_beam_of_one_takes_the_most_probable_word_at_each_step(name: str) -> None:
+    network = network_of(name)
     longest = 6
-    for source, found in zip(
-        SENTENCES, greedy_search(decode([network], SENTENCES), config(max_extra=longest)), strict=True
-    ):
+    search = config(beam=1, max_extra=longest)
+    for source, (found,) in zip(SENTENCES, beam_search(decode([network], SENTENCES), search), strict=True):
         log_probs, _ = family_reference.next_log_probs(
             weights_of(network), network.config, source, list(found.words), END
         )
@@ -111,7 +90,7 @@ def test_greedy_search_takes_the_most_probable_word_at_each_step() -> None:
 @pytest.mark.parametrize("name", FAMILY)
 def test_translations_do_not_depend_on_the_batch(name: str) -> None:
     network = network_of(name)
-    for beam in (2, 5):
+    for beam in (1, 2, 5):
         search = SearchConfig(beam=beam, n_best=beam, max_ratio=1.0, max_extra=4)
         together = beam_search(decode([network], SENTENCES), search)
         for source, found in zip(SENTENCES, together, strict=True):
@@ -119,9 +98,6 @@ def test_translations_do_not_depend_on_the_batch(name: str) -> None:
             assert len(alone) == len(found) > 0
             for one, other in zip(alone, found, strict=True):
                 assert_same(one, other)
-    together = [greedy_search(decode([network], SENTENCES), search)]
-    for source, one in zip(SENTENCES, together[0], strict=True):
-        assert_same(one, greedy_search(decode([network], [source]), search)[0])
 
 
 @pytest.mark.parametrize("name", ["tutorial", "Bahdanau"])
@@ -139,14 +115,11 @@ def test_the_maximum_length_depends_on_the_source() -> None:
     network = network_of("tutorial")
     with torch.no_grad():
         network.softmax.words.bias[END] = -50.0
-    search = SearchConfig(beam=3, max_ratio=1.5, max_extra=1)
-    for found in (
-        [some[0] for some in beam_search(decode([network], SENTENCES), search)],
-        greedy_search(decode([network], SENTENCES), search),
-    ):
-        assert [len(one.words) for one in found] == [int(1.5 * len(source)) + 1 for source in SENTENCES]
-    nothing = greedy_search(decode([network], SENTENCES), config(max_extra=0))
-    assert [one.words for one in nothing] == [()] * len(SENTENCES)
+    for beam in (1, 3):
+        found = beam_search(decode([network], SENTENCES), SearchConfig(beam=beam, max_ratio=1.5, max_extra=1))
+        assert [len(some[0].words) for some in found] == [int(1.5 * len(source)) + 1 for source in SENTENCES]
+    nothing = beam_search(decode([network], SENTENCES), config(beam=1, max_extra=0))
+    assert [one.words for (one,) in nothing] == [()] * len(SENTENCES)
     assert SearchConfig(max_ratio=math.inf).longest(np.array([1, 3])).min() > 1_000_000
 
 
@@ -170,15 +143,15 @@ def test_samples_are_as_frequent_as_they_are_probable(temperature: float) -> Non
     expected /= expected.sum()
     drawn = draw_translations(decode([network], SENTENCES[:1]), search, [np.random.default_rng(1)])[0]
     assert sum(one.times for one in drawn) == number
-    assert len({one.hypothesis.words for one in drawn}) == len(drawn)
+    assert len({one.words for one in drawn}) == len(drawn)
     for one in drawn:
-        word = one.hypothesis.words[0] if one.hypothesis.words else END
+        word = one.words[0] if one.words else END
         p = float(expected[word])
         assert abs(one.times - number * p) < 5 * math.sqrt(number * p * (1 - p)) + 1
     scores = {words: p for words, p, _ in all_translations(network, WORDS, SENTENCES[0], 1)}
     for one in drawn:
         # The score does not depend on the temperature.
-        assert one.hypothesis.log_prob == pytest.approx(scores[one.hypothesis.words], abs=1e-4)
+        assert one.log_prob == pytest.approx(scores[one.words], abs=1e-4)
 
 
 def batch_of(source: list[int]) -> Any:
@@ -194,7 +167,7 @@ def test_samples_do_not_depend_on_the_batch() -> None:
     def drawn(sources: list[list[int]], seeds: list[int]) -> list[list[tuple[tuple[int, ...], int]]]:
         randoms = [np.random.default_rng(seed) for seed in seeds]
         found = draw_translations(decode([network], sources), search, randoms)
-        return [[(one.hypothesis.words, one.times) for one in some] for some in found]
+        return [[(one.words, one.times) for one in some] for some in found]
 
     together = drawn(SENTENCES, list(range(len(SENTENCES))))
     for seed, (source, found) in enumerate(zip(SENTENCES, together, strict=True)):
@@ -212,9 +185,8 @@ def test_a_network_that_gives_no_log_probabilities_is_an_error(number: float, la
         network.softmax.words.bias[END if layer == "end" else slice(None)] = number
     refused = pytest.raises(UserError, match=r"^tiny: gives scores that are no log-probabilities; its weights are")
     search = config(beam=3, n_best=3, forbid_unknown=forbid_unknown)
-    for find in (beam_search, greedy_search):
-        with refused:
-            find(decode([network], SENTENCES, "tiny"), search)
+    with refused:
+        beam_search(decode([network], SENTENCES, "tiny"), search)
     randoms = [np.random.default_rng(1) for _ in SENTENCES]
     with refused:
         draw_translations(decode([network], SENTENCES, "tiny"), search, randoms)

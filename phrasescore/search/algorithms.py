@@ -1,4 +1,4 @@
-"""Beam search.
+"""Beam search, which is greedy with a beam of one, and ancestral sampling.
 
 Legend: S unfinished sentences, k beam width, w prefixes per sentence (1 at first, then k), B = S w rows, V words,
 C candidates per sentence, best first.
@@ -6,14 +6,14 @@ C candidates per sentence, best first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from phrasescore.search.decoding import Decoding, Numbers
-from phrasescore.search.hypothesis import Hypothesis, finish
+from phrasescore.search.decoding import Decoding, Hypothesis, Numbers
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.vocabulary import END
 
@@ -30,15 +30,11 @@ class _Candidates:
 
 
 def beam_search(decoding: Decoding, config: SearchConfig) -> list[list[Hypothesis]]:
-    """Return up to k translations of each source, best first.
+    """Return up to k translations of each source, best first; `decoding` is before its first step, and is consumed.
 
     Prefixes compete by ln p. Those of the k best candidates that end are finished hypotheses. A sentence is done when
     it has k of them, or at its maximum length, where only the end symbol may follow. Finished hypotheses are ranked by
     `Hypothesis.value`.
-
-    Args:
-        decoding: before its first step; it is consumed.
-        config: beam width, maximum length, ranking.
     """
     longest_S = config.longest(decoding.source_words_S)
     finished: list[list[Hypothesis]] = [[] for _ in longest_S]
@@ -94,7 +90,7 @@ def _collect_finished(
         hypotheses = finished[sentence_S[group]]
         if len(hypotheses) < k:
             row, log_prob = int(found.row_SC[group, rank]), float(found.total_SC[group, rank])
-            hypotheses.append(finish(decoding, row, log_prob, config))
+            hypotheses.append(decoding.finish(row, log_prob, config))
 
 
 def _without_ends(found: _Candidates, beam: int) -> _Candidates:
@@ -106,3 +102,43 @@ def _without_ends(found: _Candidates, beam: int) -> _Candidates:
         for array in (found.row_SC, found.word_SC, found.total_SC, is_end_SC)
     )
     return _Candidates(row_Sw, word_Sw, np.where(end_Sw, -np.inf, total_Sw))
+
+
+def draw_translations(
+    decoding: Decoding, config: SearchConfig, randoms: Sequence[np.random.Generator]
+) -> list[list[Hypothesis]]:
+    """Draw `n_best` translations of each source from p(y_t | y_<t, x); return the distinct ones, most frequent first.
+
+    Samples with a common prefix share its computation: a multinomial draw per distinct prefix gives the number of
+    samples for each next word. Each sentence has its own generator, so that its samples do not depend on the others.
+    """
+    longest_S = config.longest(decoding.source_words_S)
+    found: list[list[Hypothesis]] = [[] for _ in longest_S]
+    times, totals = [config.n_best] * len(longest_S), [0.0] * len(longest_S)
+    length = 0
+    while times:
+        unfinished: list[tuple[int, int, int, float]] = []
+        for row, log_p_V in enumerate(decoding.to_cpu(decoding.step(forbid_unknown=config.forbid_unknown))):
+            source = int(decoding.source_B[row])
+            must_end = longest_S[source] == length
+            drawn_V = _draw(log_p_V, times[row], config.temperature, randoms[source], must_end=must_end)
+            for word in np.flatnonzero(drawn_V).tolist():
+                count, total = int(drawn_V[word]), totals[row] + float(log_p_V[word])
+                if word == END:
+                    found[source].append(decoding.finish(row, total, config, count))
+                else:
+                    unfinished.append((row, word, count, total))
+        times, totals = [one[2] for one in unfinished], [one[3] for one in unfinished]
+        decoding.advance(*(np.array([one[column] for one in unfinished], np.int64) for column in (0, 1)))
+        length += 1
+    return [sorted(some, key=lambda one: (-one.times, -one.log_prob)) for some in found]
+
+
+def _draw(
+    log_p_V: NDArray[np.float64], number: int, temperature: float, random: np.random.Generator, *, must_end: bool
+) -> NDArray[np.int64]:
+    """Return the number of samples for each next word, [V]."""
+    if must_end:
+        return np.where(np.arange(len(log_p_V)) == END, number, 0)
+    p_V = np.exp((log_p_V - log_p_V.max()) / temperature)
+    return random.multinomial(number, p_V / p_V.sum())
