@@ -58,8 +58,8 @@ class Translator:
         self.has_attention = all(network.config.uses_attention for network in scorer.networks)
         if config.replace_unknown and not self.has_attention:
             raise UserError(
-                f"{spelled('replace_unknown')}: needs attention, which this network does not have; leave it out, or give a "
-                "network with attention"
+                f"{spelled('replace_unknown')}: needs attention, which this network does not have; leave it out, or "
+                "give a network with attention"
             )
         self._scorer, self._config, self._batch_size = scorer, config, batch_size
         self.unknown = UnknownWords()
