@@ -11,8 +11,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from moses_integration.cli import make_parser as make_toolkit_parser
-from phrasescore.cli import make_parser, train
-from phrasescore.cli.lm import train as lm_train
+from phrasescore.cli import lm, make_parser, train
 from phrasescore.cli.options import given_options
 from phrasescore.configuration import flags_of, options_of
 from phrasescore.errors import UserError
@@ -89,7 +88,7 @@ def network_settings(options: Sequence[str], place: str, *, learns_from: LearnsF
 
 def check_language_model(options: Sequence[str], place: str) -> None:
     """Check options of `phrasescore lm train`; see `network_settings`."""
-    _understood("phrasescore lm train", ["TEXT", "--validation", "TEXT", *options], lm_train.settings_of, place)
+    _understood("phrasescore lm train", ["TEXT", "--validation", "TEXT", *options], lm.settings_of, place)
 
 
 def check_search(options: Sequence[str], place: str) -> None:

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
         translate,
         word_scores,
     )
-    from phrasescore.lm.library import LmScores, lm_score, lm_train
+    from phrasescore.lm.lm_training import lm_train
+    from phrasescore.lm.text_scores import TextScores, lm_score
     from phrasescore.plugins import load_plugins
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.columns import Column
@@ -47,12 +48,12 @@ __all__ = [
     "Column",
     "Context",
     "Counts",
-    "LmScores",
     "Occurrences",
     "ParallelText",
     "PhraseScorer",
     "Scores",
     "TableReport",
+    "TextScores",
     "Translation",
     "UserError",
     "WordCounts",
@@ -85,20 +86,20 @@ _MODULES = {
     "Column": "scoring.columns",
     "Context": "scoring.occurrences",
     "Counts": "scoring.annotate",
-    "LmScores": "lm.library",
     "Occurrences": "scoring.occurrences",
     "ParallelText": "sentences",
     "PhraseScorer": "scoring.scorer",
     "Scores": "scoring.scorer",
     "TableReport": "table.check",
+    "TextScores": "lm.text_scores",
     "Translation": "search.translator",
     "UserError": "errors",
     "WordCounts": "scoring.scorer",
     "annotate": "library",
     "check": "library",
     "join": "library",
-    "lm_score": "lm.library",
-    "lm_train": "lm.library",
+    "lm_score": "lm.text_scores",
+    "lm_train": "lm.lm_training",
     "load_plugins": "plugins",
     "load_scorer": "scoring.scorer",
     "read_report": "library",

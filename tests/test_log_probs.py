@@ -5,7 +5,7 @@ import math
 import kenlm
 import pytest
 
-from phrasescore.lm.backoff import BackoffModel
+from phrasescore.lm.ngram_model import BackoffModel
 from phrasescore.log_probs import perplexity
 from tests.conftest import MINI
 from tests.lm.conftest import ARPA

@@ -17,7 +17,7 @@ from moses_integration.tuning.bleu import read_references
 from phrasescore import text
 from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE
-from phrasescore.lm.text import read_text
+from phrasescore.lm.ngrams import read_text
 from phrasescore.table.selection import phrases_in_texts
 from phrasescore.text import chunks, lines_abreast, lines_of, text_lines, utf8_lines
 from phrasescore.vocabulary import count_words

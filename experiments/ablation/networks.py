@@ -127,7 +127,7 @@ class Networks:
         """Return the report of `phrasescore lm score` on the test set, with the n-gram model; dev gives the weight."""
         backoff = MosesIni.read(self._folder / "system" / "moses.ini").language_model()
         command = ["lm", "score", self._text("test", "target"), "-m", str(self._folder / CSLM), *options]
-        command += ["--backoff", str(backoff), "--interpolate", "auto", "--weight-text", self._text("dev", "target")]
+        command += ["--backoff", str(backoff), "--weight-text", self._text("dev", "target")]
 
         def work() -> Json:
             with TemporaryDirectory() as folder, redirect_stdout(sys.stderr):

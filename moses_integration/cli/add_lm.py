@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.decoder.cslm import NeuralLanguageModelFeature
     from moses_integration.decoder.declaration import declare_model
-    from moses_integration.decoder.ngram_cache import DEFAULT_MEGABYTES, NgramCache
+    from phrasescore.lm.ngram_cache import DEFAULT_MEGABYTES, NgramCache
 
     if args.cache_size and not args.cache:
         raise UsageError("--cache-size: is the size of a file of scores; give --cache FILE too")

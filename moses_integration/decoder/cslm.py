@@ -17,32 +17,13 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from moses_integration.decoder.context import ContextFeature, LanguageModel
-from moses_integration.decoder.ngram_cache import Keys, NgramCache, key_of, ngram_keys
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from phrasescore.files import sha256_of
+from phrasescore.lm.ngram_cache import NgramCache, key_of, ngram_keys
 from phrasescore.lm.ngrams import distinct_rows
 from phrasescore.log_probs import are_log_probs
 from phrasescore.phrases import Ids
 from phrasescore.vocabulary import UNKNOWN
-
-
-class _Norms:
-    """A cache of ln Z of contexts in this process."""
-
-    def __init__(self) -> None:
-        self._cache = NgramCache()
-
-    def find(self, contexts_Ac: Indices) -> Floats:
-        """Return ln Z [A], NaN where the cache has none."""
-        log_norm_A, is_known_A = self._cache.find(self._keys(contexts_Ac))
-        return np.where(is_known_A, log_norm_A, np.nan)
-
-    def add(self, contexts_Ac: Indices, log_norm_A: Floats) -> None:
-        """Add ln Z of contexts."""
-        self._cache.add(self._keys(contexts_Ac), log_norm_A.astype(np.float32))
-
-    def _keys(self, contexts_Ac: Indices) -> Keys:
-        return ngram_keys(contexts_Ac.astype(np.uint64), seed=0)
 
 
 class NeuralLanguageModelFeature(ContextFeature):
@@ -61,8 +42,8 @@ class NeuralLanguageModelFeature(ContextFeature):
             label: its name in moses.ini.
             path: folder that `phrasescore lm train` wrote.
             backoff: n-gram model for words outside the shortlist and for estimates of phrases without context.
-            unnormalised: use the network's outputs as ln p, for which it must have been trained.
-            cache: file of n-gram scores shared with other processes and later runs; None keeps them in memory.
+            unnormalised: use the network's outputs as ln p.
+            cache: file of n-gram scores; None keeps them in memory.
         """
         super().__init__(label)
         self.path, self.backoff = path, backoff
@@ -77,20 +58,17 @@ class NeuralLanguageModelFeature(ContextFeature):
 
         # In 16 bits a score would depend slightly on the other n-grams of its batch, and so on the search.
         device = choose_device("auto", "fp32")
-        self._scorer = NeuralLmScorer.load(self.path, device, self.backoff, self.unnormalised)
+        self._scorer = NeuralLmScorer.load(self.path, device, self.backoff, unnormalised=self.unnormalised)
         self._estimator = LanguageModel(self.label, self.backoff)
         self._estimator.load()
         self._cache = NgramCache(self.cache)
-        self._scorer.norms = _Norms()
+        self._scorer.norms = NgramCache()
         # Ids of words outside the shortlist differ between processes, so cache keys use hashes of the words.
         self._key_of_word = np.arange(self._scorer.shortlist, dtype=np.uint64)
         self._new_keys: list[int] = []
-        self._seed = 0 if self.cache is None else self._fingerprint()
-
-    def _fingerprint(self) -> int:
-        """Return a hash of everything that determines scores, because several models may share a cache file."""
-        parts = (self._scorer.model.weights_digest, sha256_of(self.backoff), self.unnormalised)
-        return key_of(" ".join(map(str, parts)).encode())
+        # Several models may share a file.
+        parts = (self._scorer.fingerprint, sha256_of(self.backoff), self.unnormalised) if self.cache else ()
+        self._seed = key_of(" ".join(map(str, parts)).encode())
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
         """Return zeros, because the network needs context, and ln p under the back-off model as the estimate."""
@@ -145,10 +123,9 @@ class NeuralLanguageModelFeature(ContextFeature):
         """Return ln p of the last word of each n-gram, from the cache if possible."""
         keys_Q = ngram_keys(self._key_of_word[ngrams_Qn], self._seed)
         distinct_D, first_D, number_Q = np.unique(keys_Q, return_index=True, return_inverse=True)
-        scores_D, is_known_D = self._cache.find(distinct_D)
-        # Impossible scores, for instance of a damaged cache, are computed again.
-        is_possible_D = np.isfinite(scores_D) if self.unnormalised else are_log_probs(scores_D)
-        new_U = np.flatnonzero(~(is_known_D & is_possible_D))
+        scores_D = self._cache.find(distinct_D)
+        # Impossible scores of a damaged file are computed again, too.
+        new_U = np.flatnonzero(~(np.isfinite(scores_D) if self.unnormalised else are_log_probs(scores_D)))
         ngrams_Un = ngrams_Qn[first_D[new_U]]
         scores_D[new_U] = self._scorer.log_probs(ngrams_Un[:, :-1], ngrams_Un[:, -1])
         self._cache.add(distinct_D[new_U], scores_D[new_U])

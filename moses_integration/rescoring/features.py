@@ -249,13 +249,13 @@ def load_features(
 
     @cache
     def scorer_of(folder: Path, *, unnormalised: bool) -> PhraseScorer:
+        from phrasescore.lm.lm_scorer import NeuralLmScorer
         from phrasescore.lm.model_folder import KIND as LANGUAGE_MODEL
-        from phrasescore.lm.sentence_scorer import LanguageModelScorer
         from phrasescore.model_folder import model_kind
         from phrasescore.scoring.scorer import load_scorer
 
         if model_kind(folder) == LANGUAGE_MODEL:
-            return LanguageModelScorer.load(folder, device, backoff, unnormalised=unnormalised)
+            return NeuralLmScorer.load(folder, device, backoff, unnormalised=unnormalised)
         return load_scorer(folder, device=str(device.torch_device), precision=device.precision)
 
     @cache

@@ -1,6 +1,6 @@
 """Scoring with a neural language model, in batches; each distinct context is computed once.
 
-Legend: Q queries, A distinct contexts, c = n - 1 words of a context, I words in the output layer.
+Legend: Q queries, A distinct contexts, c = n - 1 words of a context, I words in the output layer, N sentences.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import Self
 
 import numpy as np
 import torch
@@ -17,62 +17,40 @@ from numpy.typing import NDArray
 
 from phrasescore.device import Device
 from phrasescore.errors import UserError, spelled
-from phrasescore.lm.backoff import BackoffModel, as_word
 from phrasescore.lm.model_folder import TrainedLanguageModel, load_language_model
-from phrasescore.lm.ngrams import contexts_and_words, distinct_rows
+from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
+from phrasescore.lm.ngram_model import BackoffModel, as_word
+from phrasescore.lm.ngrams import Ngrams, distinct_rows
 from phrasescore.log_probs import require_finite, require_log_probs
 from phrasescore.model_folder import load_again
 from phrasescore.phrases import Phrases
+from phrasescore.scoring.columns import SCORE, UNKNOWN_TARGET, Column
+from phrasescore.scoring.occurrences import Occurrences
+from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts
 from phrasescore.vocabulary import END, UNKNOWN
-from phrasescore.workers import Shared, Stored
+from phrasescore.words import split_words
+from phrasescore.workers import Stored
 
 _ROWS = {"cpu": 1024, "cuda": 16384}
 """Contexts per forward pass."""
+_UNNORMALISED = Column("unnormalised")
 
 Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class NormCache(Protocol):
-    """A cache of ln Z by context, which avoids repeated sums of the softmax."""
+class NeuralLmScorer(PhraseScorer):
+    """ln p of words in context, and of target sentences as a feature of n-best lists.
 
-    def find(self, contexts_Ac: Indices) -> Floats:
-        """Return the cached ln Z of contexts, NaN where there is none, [A]."""
-        ...
-
-    def add(self, contexts_Ac: Indices, log_norm_A: Floats) -> None:
-        """Cache ln Z of contexts."""
-        ...
-
-
-@dataclass(frozen=True)
-class Loading:
-    """Loads a scorer in a worker process."""
-
-    network: Stored
-    device: Device
-    backoff: Path | None
-    unnormalised: bool
-
-    def __call__(self) -> NeuralLmScorer:
-        """Load the scorer.
-
-        Raises:
-            UserError: a file is not accessible to the worker, or the network has changed.
-        """
-        model, device = load_again(self.network, load_language_model), self.device.of_this_process()
-        return NeuralLmScorer(model, device, _read_backoff(self.backoff, model), unnormalised=self.unnormalised)
-
-
-class NeuralLmScorer:
-    """ln p of words in context. A score does not depend on the other queries (to 1e-4 in 32 bit).
+    A score does not depend on the other queries (to 1e-4 in 32 bit).
 
     Words are ids: those below `shortlist` are the network's ids, and `word_id` assigns further ids to other words. The
-    network treats these words as `<unk>`, and the back-off model scores the word itself: `lm/backoff.py` has the
-    formula. Without a back-off model each of these words gets the probability of `<unk>`, which is the total of all of
-    them; the scores are then not a distribution over words (`is_distribution`).
+    network treats these words as `<unk>`, and the back-off model scores the word itself: see `BackoffModel`. Without a
+    back-off model each of these words gets the probability of `<unk>`, which is the total of all of them; the scores
+    are then not a distribution over words (`is_distribution`).
     """
 
+    unit = "sentence"
     start = END
     """The id of `<s>`, which fills the context before the first word of a sentence."""
     end = END
@@ -82,23 +60,25 @@ class NeuralLmScorer:
         self,
         model: TrainedLanguageModel,
         device: Device,
-        backoff: BackoffModel | None = None,
+        backoff: Path | None = None,
         *,
         unnormalised: bool = False,
     ) -> None:
-        """Move the network to the device.
+        """Move the network to the device, and load the back-off model.
 
         Args:
             model: the network and its shortlist.
             device: device and precision.
-            backoff: scores words outside the shortlist.
-            unnormalised: use the network's outputs as ln p; it must have been trained for that.
+            backoff: n-gram model for words outside the shortlist, an ARPA file or a KenLM binary.
+            unnormalised: use the network's outputs as ln p, for which it must have been trained.
         """
-        self._loading: Loading | None = None
-        self.model, self.device, self.backoff, self.unnormalised = model, device, backoff, unnormalised
-        self.norms: NormCache | None = None
-        """An optional cache for 32 bit only: in 16 bit ln Z is that of rounded products, but cached values are exact.
-        """
+        super().__init__([model.folder], device)
+        self.model, self.unnormalised = model, unnormalised
+        self.backoff = None if backoff is None else BackoffModel(backoff, model.vocabulary.known_words)
+        self.columns = (_UNNORMALISED if unnormalised else SCORE, UNKNOWN_TARGET)
+        self.norms: NgramCache | None = None
+        """An optional cache of ln Z by context, for 32 bit only: in 16 bit ln Z is that of rounded products, but cached
+        values are exact."""
         self.order = model.network.config.order
         self.shortlist = len(model.vocabulary)
         self._network = model.network.to(device.torch_device)
@@ -108,38 +88,37 @@ class NeuralLmScorer:
         self._texts = [as_word(word) for word in model.vocabulary.words]
 
     @classmethod
-    def load(
-        cls, folder: Path, device: Device, backoff: Path | None = None, unnormalised: bool = False
-    ) -> NeuralLmScorer:
-        """Load a model folder and a back-off model.
-
-        Args:
-            folder: a folder that `phrasescore lm train` wrote.
-            device: device and precision.
-            backoff: an ARPA file or a KenLM binary.
-            unnormalised: use the network's outputs as ln p.
-
-        Raises:
-            UserError: a file is missing or damaged, or the network was not trained for unnormalised scores.
-        """
+    def load(cls, folder: Path, device: Device, backoff: Path | None = None, *, unnormalised: bool = False) -> Self:
+        """Load a model folder that `phrasescore lm train` wrote, and a back-off model."""
         model = load_language_model(folder)
         if unnormalised and not model.network.config.self_normalise:
             raise UserError(
-                f"{folder}: was not trained with {spelled('self_normalise')}, so its outputs are no "
+                f"{model.folder}: was not trained with {spelled('self_normalise')}, so its outputs are no "
                 "probabilities; train it with that, or ask for normalised scores"
             )
-        scorer = cls(model, device, _read_backoff(backoff, model), unnormalised=unnormalised)
-        scorer._loading = Loading(model.stored, device, backoff and backoff.resolve(), unnormalised)
+        scorer = cls(model, device, backoff, unnormalised=unnormalised)
+        scorer.recipe = _Recipe(model.stored, device, backoff and backoff.resolve(), unnormalised)
         return scorer
 
-    def shared(self) -> Shared[NeuralLmScorer]:
-        """Return a handle for tasks, which load a scorer of a folder again in the worker."""
-        return Shared(self, self._loading)
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the weights."""
+        return self.model.weights_digest
 
     @property
     def is_distribution(self) -> bool:
         """Whether the probabilities of all words sum to one."""
         return self.backoff is not None and not self.unnormalised
+
+    def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
+        """Score the target sentences; see `PhraseScorer`. Unknown words are those outside the shortlist."""
+        sentences, columns = [split_words(target) for target in occurrences.targets], columns or self.columns[:1]
+        unknown_N = np.array([sum(word not in self.model.vocabulary for word in words) for words in sentences], float)
+        values = {UNKNOWN_TARGET: unknown_N}
+        if self.columns[0] in columns:
+            values[self.columns[0]] = np.array(self.sentence_log_probs(sentences), float)
+        counts = WordCounts(target=sum(map(len, sentences)), target_unknown=int(unknown_N.sum()))
+        return Scores(np.stack([values[column] for column in columns], axis=1), counts)
 
     def word_id(self, word: bytes) -> int:
         """Return the id of a word; a word outside the shortlist gets a new id at its first query."""
@@ -148,7 +127,20 @@ class NeuralLmScorer:
             self._texts.append(as_word(word))
         return number
 
-    def log_probs(self, contexts_Qc: NDArray[np.integer], words_Q: NDArray[np.integer]) -> NDArray[np.float64]:
+    def sentence_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[float]:
+        """Return ln p of each sentence, `</s>` included; see `log_probs`."""
+        return [float(scores.sum()) for scores in self.word_log_probs(sentences)]
+
+    def word_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[Floats]:
+        """Return ln p of the words and the `</s>` of each sentence; see `log_probs`."""
+        if not sentences:
+            return []
+        phrases = Phrases.from_lists([self.word_id(word) for word in sentence] for sentence in sentences)
+        ngrams = Ngrams(phrases, self.order)
+        scores = self.log_probs(*ngrams.take(np.arange(len(ngrams))))
+        return np.split(scores, (phrases.offsets[1:] + np.arange(1, len(sentences) + 1))[:-1])
+
+    def log_probs(self, contexts_Qc: NDArray[np.integer], words_Q: NDArray[np.integer]) -> Floats:
         """Return ln p of words in context, [Q].
 
         Args:
@@ -171,20 +163,8 @@ class NeuralLmScorer:
                 )
         return scores_Q
 
-    def sentence_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[float]:
-        """Return ln p of each sentence, `</s>` included; see `log_probs`."""
-        return [float(scores.sum()) for scores in self.word_log_probs(sentences)]
-
-    def word_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[NDArray[np.float64]]:
-        """Return ln p of the words and the `</s>` of each sentence; see `log_probs`."""
-        if not sentences:
-            return []
-        phrases = Phrases.from_lists([self.word_id(word) for word in sentence] for sentence in sentences)
-        scores = self.log_probs(*contexts_and_words(phrases, self.order))
-        return np.split(scores, (phrases.offsets[1:] + np.arange(1, len(sentences) + 1))[:-1])
-
     @torch.inference_mode()
-    def _network_scores(self, contexts_Qc: Indices, words_Q: Indices) -> NDArray[np.float64]:
+    def _network_scores(self, contexts_Qc: Indices, words_Q: Indices) -> Floats:
         """Return ln p of words of the shortlist and `<unk>`."""
         first_A, context_Q = distinct_rows(contexts_Qc)
         contexts_Ac = contexts_Qc[first_A]
@@ -207,14 +187,16 @@ class NeuralLmScorer:
         require = require_finite if self.unnormalised else require_log_probs
         require(scores_Q, self.model.folder)
         if self.norms is not None:
-            self.norms.add(contexts_Ac[:unknown], log_norm_A[:unknown])
+            self.norms.add(_keys(contexts_Ac[:unknown]), log_norm_A[:unknown].astype(np.float32))
         return scores_Q
 
     def _known_norms(self, contexts_Ac: Indices) -> Floats:
         """Return ln Z of contexts from the cache, or the mean ln Z for unnormalised scores; NaN elsewhere."""
         if self.unnormalised:
             return np.full(len(contexts_Ac), float(self._network.mean_log_norm))
-        return np.full(len(contexts_Ac), np.nan) if self.norms is None else self.norms.find(contexts_Ac)
+        if self.norms is None:
+            return np.full(len(contexts_Ac), np.nan)
+        return self.norms.find(_keys(contexts_Ac)).astype(np.float64)
 
     def _score_batch(
         self, contexts_Ac: Indices, node_I: Indices, words_I: Indices, log_norm_A: Floats | None
@@ -228,5 +210,19 @@ class NeuralLmScorer:
         return log_prob_I, norm_A
 
 
-def _read_backoff(path: Path | None, model: TrainedLanguageModel) -> BackoffModel | None:
-    return None if path is None else BackoffModel(path, model.vocabulary.known_words)
+def _keys(contexts_Ac: Indices) -> Keys:
+    return ngram_keys(contexts_Ac.astype(np.uint64))
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """Loads the scorer in a worker process; a network that has changed is a UserError."""
+
+    network: Stored
+    device: Device
+    backoff: Path | None
+    unnormalised: bool
+
+    def __call__(self) -> PhraseScorer:
+        model, device = load_again(self.network, load_language_model), self.device.of_this_process()
+        return NeuralLmScorer(model, device, self.backoff, unnormalised=self.unnormalised)

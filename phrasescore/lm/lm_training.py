@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -17,22 +17,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from phrasescore.device import Device
+from phrasescore.device import Device, Precision, choose_device, settle_memory
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
-from phrasescore.lm.lm_settings import LmSettings
+from phrasescore.lm.lm_settings import DEFAULT_PRESET, SECTIONS, LmSettings
 from phrasescore.lm.model_folder import KIND, save_description
-from phrasescore.lm.ngrams import Ngrams
-from phrasescore.lm.text import NumberedText, read_text
+from phrasescore.lm.ngrams import Ngrams, NumberedText, read_text
 from phrasescore.log_probs import perplexity
 from phrasescore.model_folder import TRAINING_STATE
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.nn.size import check_size
 from phrasescore.pairs import hash_phrases
 from phrasescore.phrases import Phrases
-from phrasescore.text import text_lines, utf8_lines
+from phrasescore.text import Log, no_log, text_lines, utf8_lines
 from phrasescore.training.batches import hold_out_sentences
-from phrasescore.training.loop import Trainer
+from phrasescore.training.layers import Layer, by_section, check_nothing_is_held_out
+from phrasescore.training.loop import Evaluation, Status, Trainer, Watcher
 from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.run_folder import places, run_folder
 from phrasescore.training.start import QUIET_START, Description, Start
@@ -132,26 +132,13 @@ def prepare(
 ) -> tuple[Trainer[TextTask], dict[str, Any]]:
     """Read the text and create a trainer, at the start or where an interrupted run in the folder stopped.
 
-    Args:
-        text: a tokenised text.
-        folder: the model folder; it is created if it does not exist.
-        settings: architecture, data, training.
-        device: device and precision.
-        validation: a text in UTF-8 to measure the loss on; by default some sentences are held out.
-        start: how the run starts, and its callbacks.
-
-    Returns:
-        the trainer, and facts about the text: lines, words, share of the words that the shortlist covers.
+    Also return facts about the text: lines, words, share of the words that the shortlist covers. See `lm_train`.
 
     Raises:
-        UsageError: settings are not for language models, or there is no text to measure ln Z on.
+        UsageError: there is no text to measure ln Z on.
         UserError: a text is invalid or has no words, or the folder holds something else or a run with other settings.
     """
     OPTIMISERS[settings.training.optimiser]
-    if settings.training.teacher_forcing < 1:
-        raise UsageError(
-            "`teacher_forcing` is for encoder-decoders; leave it out, for a language model reads its text only"
-        )
 
     def read() -> tuple[NumberedText, NumberedText | None]:
         numbered = read_text(text, partial(text_lines, log=start.log))
@@ -194,3 +181,50 @@ def prepare(
 
 def _digest(sentences: Phrases) -> str:
     return hashlib.sha256(sentences.ids.tobytes() + sentences.offsets.tobytes()).hexdigest()
+
+
+def lm_train(
+    text: str | Path,
+    folder: str | Path,
+    *,
+    validation: str | Path | None = None,
+    preset: str = DEFAULT_PRESET,
+    device: str = "auto",
+    precision: Precision = "auto",
+    restart: bool = False,
+    on_update: Callable[[Status], None] = lambda status: None,
+    on_evaluation: Callable[[Evaluation], None] = lambda evaluation: None,
+    log: Log = no_log,
+    **options: Any,
+) -> None:
+    """Train a neural language model, as `phrasescore lm train` does.
+
+    An interrupted run in the folder is resumed; a finished run is not repeated.
+
+    Args:
+        text: a tokenised text, one sentence a line.
+        folder: the model folder; it is created if it does not exist.
+        validation: a text to measure the perplexity on; by default some sentences are held out.
+        preset: the base settings: `small` or `cho2014`.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        precision: of matrix products: `auto`, `fp32` or `bf16`.
+        restart: start over even if the folder holds a run.
+        on_update: called periodically with the loss and the fraction of the training that is complete.
+        on_evaluation: called with each evaluation.
+        log: called with a line about unusual input.
+        options: settings that override the preset, by their names in TOML, such as `order=5`, `epochs=10`; `phrasescore
+            lm train --help-all` lists them.
+
+    Raises:
+        TypeError: an option does not exist.
+        UserError: a value or a text is invalid, or the folder holds something else or another run.
+    """
+    given = Layer("lm_train()", by_section("lm_train()", options, SECTIONS), {name: name for name in options})
+    settings = LmSettings.of(preset, [given])
+    if validation is not None:
+        check_nothing_is_held_out(settings.given, "validation")
+    settle_memory()
+    other, start = None if validation is None else Path(validation), Start(restart, log=log)
+    trainer, _ = prepare(text, Path(folder), settings, choose_device(device, precision), other, start)
+    trainer.watcher = Watcher(on_update, on_evaluation)
+    trainer.train()

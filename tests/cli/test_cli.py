@@ -668,7 +668,7 @@ def test_options_of_training_that_would_change_nothing(tmp_path: Path, options: 
         ("annotate", "-", "-m", MODEL, "--only-sources-in", "-"),
         ("train", "--source", "-", "--target", "text", "--alignment", "-", "-o", "net"),
         ("lm", "train", "-", "--validation", "-", "-o", "lm"),
-        ("lm", "score", "-", "-m", "lm", "--backoff", "lm", "--interpolate", "auto", "--weight-text", "-"),
+        ("lm", "score", "-", "-m", "lm", "--backoff", "lm", "--weight-text", "-"),
     ],
 )
 def test_standard_input_is_one_input_only(arguments: tuple[str, ...]) -> None:

@@ -69,10 +69,10 @@ def test_scores_and_their_summary(folder: Path, capsys: pytest.CaptureFixture[st
 def test_a_text_may_be_scored_in_parts(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = (MINI / "test.fr", "-m", folder, "--backoff", ARPA, "--interpolate", "auto", "--weight-text")
+    arguments = (MINI / "test.fr", "-m", folder, "--backoff", ARPA, "--weight-text")
     found = []
     for size in (10_000, 7):
-        monkeypatch.setattr("phrasescore.lm.perplexity._SENTENCES_AT_ONCE", size)
+        monkeypatch.setattr("phrasescore.lm.text_scores._SENTENCES_AT_ONCE", size)
         scores = score(capsys, *arguments, MINI / "dev.fr", "--report", tmp_path / "report.json").split()
         report = json.loads((tmp_path / "report.json").read_bytes())
         found.append(([float(text) for text in scores], report["perplexity"], report["text"]))
@@ -84,12 +84,12 @@ def test_a_text_may_be_scored_in_parts(
 
 def test_interpolation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The interpolation weight tuned on one text is close to the optimum on another text of the same domain."""
-    arguments = (MINI / "test.fr", "-m", folder, "--backoff", ARPA, "--summary", "--interpolate")
-    found = values(score(capsys, *arguments, "auto", "--weight-text", MINI / "dev.fr"))
+    arguments = (MINI / "test.fr", "-m", folder, "--backoff", ARPA, "--summary")
+    found = values(score(capsys, *arguments, "--weight-text", MINI / "dev.fr"))
     name = "perplexity of the interpolation"
     parts = [found["perplexity of the neural language model"], found["perplexity of the back-off model"]]
     assert found[name] <= min(parts) + 0.05
-    fixed = [values(score(capsys, *arguments, weight))[name] for weight in ("0", "0.5", "1")]
+    fixed = [values(score(capsys, *arguments, "--interpolate", weight))[name] for weight in ("0", "0.5", "1")]
     assert [fixed[2], fixed[0]] == parts
     assert found[name] <= min(fixed) + 0.1
 
@@ -97,7 +97,7 @@ def test_interpolation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_the_report_has_what_the_perplexities_rest_on(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ("--backoff", ARPA, "--interpolate", "auto", "--weight-text", MINI / "dev.fr", "--summary")
+    options = ("--backoff", ARPA, "--weight-text", MINI / "dev.fr", "--summary")
     shown = values(score(capsys, MINI / "test.fr", "-m", folder, *options, "--report", tmp_path / "report.json"))
     report = json.loads((tmp_path / "report.json").read_bytes())
     names = {"network": "neural language model", "backoff": "back-off model", "interpolation": "interpolation"}
@@ -131,11 +131,11 @@ def test_without_a_backoff_model_the_scores_are_flagged(folder: Path, capsys: py
 @pytest.mark.parametrize(
     ("options", "message", "code"),
     [
-        (["--interpolate", "0.5"], "needs an n-gram model", 2),
-        (["--interpolate", "auto", "--backoff", ARPA], "need each other", 2),
+        (["--interpolate", "0.5"], "interpolate with an n-gram model", 2),
+        (["--interpolate", "2", "--backoff", ARPA], "is 2.0; give a number between 0 and 1", 2),
         (["--backoff", ARPA, "--report", "-"], "standard output: is given for two outputs", 2),
-        (["--weight-text", MINI / "dev.fr", "--backoff", ARPA], "need each other", 2),
-        (["--interpolate", "auto", "--backoff", ARPA, "--weight-text", MINI / "test.fr"], "is the text to be scor", 2),
+        (["--weight-text", MINI / "dev.fr", "--backoff", ARPA, "--interpolate", "1"], "leave one of them out", 2),
+        (["--backoff", ARPA, "--weight-text", MINI / "test.fr"], "is the text to be scor", 2),
         (["--backoff", MINI / "none"], "is not there", 1),
         (["--report", "/nowhere/r.json", "--backoff", MINI / "none"], "/nowhere is no folder", 1),
     ],
@@ -162,7 +162,7 @@ def test_texts_in_another_encoding(folder: Path, tmp_path: Path, capfd: pytest.C
     # Batching may change the last digit of a score.
     assert float(scores[latin].splitlines()[0]) == pytest.approx(float(scores[text].splitlines()[0]), abs=1e-5)
     assert told.startswith(f"{latin}: lines that are not UTF-8: 1, the first one 2; ")
-    learning = ["--backoff", ARPA, "--interpolate", "auto", "--weight-text", str(latin)]
+    learning = ["--backoff", ARPA, "--weight-text", str(latin)]
     assert main(["lm", "score", str(text), "-m", str(folder), *learning]) == 1
     assert f"{latin}: line 2: is not UTF-8" in capfd.readouterr().err
     validating = ["--validation", str(latin), "-o", str(tmp_path / "model"), "--device", "cpu"]
@@ -183,8 +183,7 @@ def test_a_model_of_another_kind(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("", "required: COMMAND"),
         ("score", "required: -m"),
-        ("score -m x --interpolate 2", "2 is not between 0 and 1"),
-        ("score -m x --interpolate most", "`most` is neither a number nor auto"),
+        ("score -m x --interpolate most", "--interpolate: `most` is not a number"),
     ],
 )
 def test_wrong_usage_is_exit_code_2(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,7 +259,7 @@ def test_a_language_model_is_no_encoder_decoder(folder: Path, capsys: pytest.Cap
 def test_a_report_takes_the_place_of_no_text(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "weights.fr"
     text.write_text("la lettre\n")
-    learning = ["--backoff", ARPA, "--interpolate", "auto", "--weight-text", str(text), "--report", str(text)]
+    learning = ["--backoff", ARPA, "--weight-text", str(text), "--report", str(text)]
     assert main(["lm", "score", str(MINI / "dev.fr"), "-m", str(folder), *learning]) == 2
     assert f"{text}: is an input, which would be lost" in capsys.readouterr().err
     assert text.read_text() == "la lettre\n"

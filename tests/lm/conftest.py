@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from phrasescore.device import Device, choose_device
-from phrasescore.lm.backoff import BackoffModel
 from phrasescore.lm.lm_scorer import NeuralLmScorer
 from phrasescore.lm.model_folder import TrainedLanguageModel
 from phrasescore.nn.architecture import NeuralLmConfig
@@ -36,8 +35,7 @@ def make_scorer(cpu: Device) -> Callable[..., NeuralLmScorer]:
         config = NeuralLmConfig(order=4, embedding=8, first_hidden=12, second_hidden=10, initialisation="scaled")
         network = NeuralLanguageModel(config, len(vocabulary)).eval()
         torch.nn.init.normal_(network.softmax.words.weight)
-        ngrams = BackoffModel(ARPA, vocabulary.known_words) if backoff else None
         model = TrainedLanguageModel(network, vocabulary, folder=Path("random"))
-        return NeuralLmScorer(model, cpu, ngrams, unnormalised=unnormalised)
+        return NeuralLmScorer(model, cpu, ARPA if backoff else None, unnormalised=unnormalised)
 
     return make

@@ -9,7 +9,7 @@ import kenlm
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.lm.backoff import BackoffModel
+from phrasescore.lm.ngram_model import BackoffModel
 from tests.conftest import MINI
 from tests.lm.conftest import ARPA
 
@@ -68,7 +68,7 @@ def test_a_probability_of_0_is_refused_where_it_is_met(tmp_path: Path, number: b
     (tmp_path / "lm.arpa").write_bytes(re.sub(rb"\n[^\t\n]*(?=\t(lettre|<unk>)\t)", b"\n" + number, ARPA.read_bytes()))
     model = BackoffModel(tmp_path / "lm.arpa", [b"un"])
     refused = pytest.raises(
-        UserError, match=r"lm.arpa: gives words log-probabilities that are infinite or above 0; mend"
+        UserError, match=r"lm.arpa: gives words log-probabilities that are infinite or above 0; fix"
     )
     assert model.word_log_probs([[b"un", b"chien"]])[0].max() < 0
     with refused:

@@ -47,33 +47,37 @@ def test_scores_are_those_of_the_command(
     model: Path, interpolated: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     sentences = (MINI / "test.fr").read_text().splitlines()[:40]
-    found = phrasescore.lm_score(sentences, model, backoff=ARPA, **interpolated, **CPU)
+    log_probs_S, found = phrasescore.lm_score(sentences, model, backoff=ARPA, **interpolated, **CPU)
     text = model.parent / "text"
     text.write_text("\n".join(sentences) + "\n")
-    options = ["--interpolate", "auto", "--weight-text", str(MINI / "dev.fr")] if "weight_text" in interpolated else []
-    options += ["--interpolate", "0.25"] if "interpolate" in interpolated else []
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in interpolated.items()]
     command = ["lm", "score", str(text), "-m", str(model), "--backoff", str(ARPA), *options, "--device", "cpu"]
     assert main([*command, "--precision", "fp32"]) == 0
-    assert found.log_probs_S == pytest.approx([float(line) for line in capsys.readouterr().out.splitlines()], abs=1e-6)
-    assert found.summary.sentences == 40
-    assert (found.summary.interpolation is None) == (not interpolated)
-    assert found.summary.unknown_to_backoff is not None
+    assert log_probs_S == pytest.approx([float(line) for line in capsys.readouterr().out.splitlines()], abs=1e-6)
+    assert found.sentences == 40
+    assert (found.perplexity["interpolation"] is None) == (not interpolated)
+    assert found.unknown_to_backoff is not None
 
 
 @pytest.mark.parametrize(
     ("sentences", "options", "kind", "message"),
     [
-        ("le chien", {}, TypeError, "sentences: are one text; give a list of sentences"),
+        ("le chien", {}, TypeError, "sentences: is one text; give a list of sentences"),
         ([3], {}, TypeError, "sentence 1: is of type int; give str or bytes"),
         ([], {}, phrasescore.UserError, "sentences: is empty"),
         (["a\nb"], {}, phrasescore.UserError, "sentence 1: has a line end"),
-        (["a"], {"interpolate": 0.5}, phrasescore.UserError, "interpolate: needs an n-gram model"),
-        (["a"], {"backoff": ARPA, "interpolate": 2.0}, phrasescore.UserError, "interpolate: is 2.0; give a number"),
+        (
+            ["a"],
+            {"interpolate": 0.5},
+            phrasescore.UserError,
+            "--interpolate and --weight-text: interp",
+        ),
+        (["a"], {"backoff": ARPA, "interpolate": 2.0}, phrasescore.UserError, "--interpolate: is 2.0; give a number"),
         (
             ["a"],
             {"backoff": ARPA, "interpolate": 0.5, "weight_text": MINI / "dev.fr"},
             phrasescore.UserError,
-            "interpolate: is the weight that weight_text determines",
+            "--interpolate: is the weight that --weight-text determines",
         ),
     ],
 )

@@ -32,7 +32,7 @@ def test_a_refusal_of_kenlm_gives_its_cause_alone(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a b\n")
     with pytest.raises(UserError) as caught:
         load_kenlm(tmp_path / "text")
-    assert 'text: byte 4: KenLM cannot read it (first non-empty line was "a b" not \\data\\);' in str(caught.value)
+    assert 'text: KenLM cannot read it (first non-empty line was "a b" not \\data\\);' in str(caught.value)
 
 
 def test_a_refusal_of_kenlm_may_quote_bytes_that_are_no_text(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_refusal_of_kenlm_may_quote_bytes_that_are_no_text(tmp_path: Path) -> 
     with pytest.raises(UserError) as caught:
         load_kenlm(tmp_path / "text")
     told = str(caught.value)
-    given = 'text: byte 7: KenLM cannot read it (first non-empty line was "caf\\xe9 b" not \\data\\);'
+    given = 'text: KenLM cannot read it (first non-empty line was "caf\\xe9 b" not \\data\\);'
     # Early releases of Python 3.11 drop the cause of such an exception.
     assert given in told or "text: KenLM cannot read it;" in told
 
@@ -98,30 +98,30 @@ def test_a_name_need_not_be_text(tmp_path: Path) -> None:
     (folder / "lm").write_bytes(TEXT)
     assert load_kenlm(folder / "lm").score("un chien .") == load_kenlm(ARPA).score("un chien .")
     (folder / "lm").write_bytes(b"text")
-    with pytest.raises(UserError, match=r"lm: byte 4: KenLM cannot read it \(first non-empty line"):
+    with pytest.raises(UserError, match=r"lm: KenLM cannot read it \(first non-empty line"):
         load_kenlm(folder / "lm")
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", r"byte 0: KenLM cannot read it \(End of file\)"),
-        (TEXT[: len(TEXT) // 2], r"byte 102384: KenLM cannot read it \(End of file in the 3-gram\)"),
+        (b"", r"KenLM cannot read it \(End of file\)"),
+        (TEXT[: len(TEXT) // 2], r"KenLM cannot read it \(End of file in the 3-gram\)"),
         (TEXT[: len(TEXT) // 3], r"\(Word tr was not seen in the unigrams .* but appears in the 3-gram\)"),
         (TEXT.replace(b"\\end\\", b""), r"\(End of file\)"),
         (TEXT.replace(b"1=112", b"1=113"), r"\(Could not parse \"\\2-grams:\" into a float in the 1-gram\)"),
         (TEXT.replace(b"2=1647", b"2=1646"), r"\(Was expecting n-gram header \\3-grams: but got .* instead\)"),
-        (TEXT.replace(b"1=112", b"1=many"), "the number of its 1-grams is none; copy the file or estimate it again"),
-        (TEXT.replace(b"2=1647", b"2=-5"), "the number of its 2-grams is none"),
-        (TEXT.replace(b"3=4782", b"3=100000000"), "announces 100,001,759 n-grams, more than it can hold"),
-        (TEXT.replace(b"3=4782", b"3=" + b"9" * 400), "more than it can hold"),
+        (TEXT.replace(b"1=112", b"1=many"), "invalid numbers of n-grams; copy the file or estimate it again"),
+        (TEXT.replace(b"2=1647", b"2=-5"), "invalid numbers of n-grams"),
+        (TEXT.replace(b"3=4782", b"3=100000000"), "more n-grams than the file can hold"),
+        (TEXT.replace(b"3=4782", b"3=" + b"9" * 400), "more n-grams than the file can hold"),
         (TEXT[:PLACE] + b"x" + TEXT[PLACE:], r"\(Could not parse \"x-3.2179997\" into a float in the 1-gram\)"),
         (TEXT[:PLACE] + b"nan\t" + TEXT[PLACE:], r"\(Could not parse \"nan\" into a float in the 1-gram\)"),
         (TEXT[:PLACE] + TEXT[PLACE + 1 :], r"\(Positive log probability 3.2179997 in the model\)"),
         (TEXT.replace(b"<unk>\t0", b"<unk>\tinf"), r"\(Bad backoff inf in the 1-gram\)"),
         (TEXT.replace(b"<unk>\t0", b"<unk>\tzero"), r"\(Could not parse \"zero\" into a float in the 1-gram\)"),
         (TEXT.replace(b"\t", b" "), r"\(Expected tab after probability in the 1-gram\)"),
-        (UNIGRAMS, "lm: is a model of unigrams only, which KenLM does not read; estimate one of order 2 or more"),
+        (UNIGRAMS, r"KenLM cannot read it \(This ngram implementation assumes at least a bigram model"),
         (TEXT.replace(b"<s>", b"<t>"), r"\(The ARPA file is missing <s> .*\)"),
         (TEXT.decode().encode("utf-16"), "has NUL bytes, which are in no ARPA file; convert it to UTF-8"),
         (b"\xef\xbb\xbf" + TEXT, r"\(first non-empty line was \"\\ufeff\\data\\\" not \\data\\\)"),

@@ -15,7 +15,8 @@ from torch import Tensor
 from phrasescore.device import Device
 from phrasescore.errors import UserError
 from phrasescore.lm import lm_scorer as scorer_module
-from phrasescore.lm.lm_scorer import Floats, Indices, NeuralLmScorer
+from phrasescore.lm.lm_scorer import NeuralLmScorer
+from phrasescore.lm.ngram_cache import NgramCache
 from tests.conftest import DATA, MINI
 from tests.lm.conftest import ARPA
 
@@ -123,20 +124,10 @@ def test_equal_contexts_cost_one_row(make_scorer: MakeScorer, monkeypatch: pytes
     assert scores[2] == scores[3]
 
 
-class Norms:
-    """Caches ln Z of all contexts and counts the requests."""
-
-    def __init__(self) -> None:
-        self.kept: dict[tuple[int, ...], float] = {}
-        self.found = 0
-
-    def find(self, contexts_Ac: Indices) -> Floats:
-        values = np.array([self.kept.get(tuple(context), math.nan) for context in contexts_Ac.tolist()])
-        self.found += int(np.count_nonzero(~np.isnan(values)))
-        return values
-
-    def add(self, contexts_Ac: Indices, log_norm_A: Floats) -> None:
-        self.kept.update(zip(map(tuple, contexts_Ac.tolist()), log_norm_A.tolist(), strict=True))
+def contexts(scorer: NeuralLmScorer, sentence: list[bytes]) -> list[tuple[int, ...]]:
+    """Return the context of each word and of the end as ids of the network."""
+    ids = [1, 1, 1, *(number if (number := scorer.word_id(word)) < scorer.shortlist else 0 for word in sentence)]
+    return [tuple(ids[first : first + 3]) for first in range(len(sentence) + 1)]
 
 
 @pytest.mark.parametrize("rows", [7, 1024])
@@ -146,7 +137,7 @@ def test_contexts_that_come_back_are_not_summed_again(
     """ln Z of a repeated context is not computed again, also if later requests mix old and new contexts."""
     monkeypatch.setattr(scorer_module, "_ROWS", {"cpu": rows})
     scorer, plain = make_scorer(), make_scorer()
-    norms = scorer.norms = Norms()
+    scorer.norms = NgramCache()
     summed: list[int] = []
     sums = scorer.model.network.softmax.log_prob_and_norm
 
@@ -157,7 +148,8 @@ def test_contexts_that_come_back_are_not_summed_again(
     monkeypatch.setattr(scorer.model.network.softmax, "log_prob_and_norm", count_rows)
     for sentences in (SENTENCES[::3], SENTENCES, SENTENCES):
         assert scorer.sentence_log_probs(sentences) == pytest.approx(plain.sentence_log_probs(sentences), abs=1e-4)
-    assert sum(summed) == len(norms.kept) < norms.found
+    asked = [ngram for sentence in SENTENCES for ngram in contexts(scorer, sentence)]
+    assert sum(summed) == len({*asked}) < len(asked)
 
 
 def test_words_and_sentences(make_scorer: MakeScorer) -> None:

@@ -115,7 +115,7 @@ def test_self_normalised_networks_need_no_normalisation(tmp_path: Path, cpu: Dev
     assert last[0]["log_norm_deviation"] < 0.4
     sentences = [line.split(b" ") for line in OTHER.read_bytes().splitlines()]
     exact, raw = (
-        NeuralLmScorer.load(tmp_path / "self", cpu, ARPA, unnormalised).sentence_log_probs(sentences)
+        NeuralLmScorer.load(tmp_path / "self", cpu, ARPA, unnormalised=unnormalised).sentence_log_probs(sentences)
         for unnormalised in (False, True)
     )
     words = sum(len(sentence) + 1 for sentence in sentences)

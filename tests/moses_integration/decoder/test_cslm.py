@@ -19,7 +19,6 @@ from safetensors.numpy import load_file, save_file
 from moses_integration.decoder.cslm import NeuralLanguageModelFeature
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.ngram_cache import ngram_keys
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
@@ -27,6 +26,7 @@ from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.tune import Tuner
 from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.errors import UserError
+from phrasescore.lm.ngram_cache import ngram_keys
 from tests.moses_integration.decoder.searching import (
     NARROW,
     TOLERANCE,

@@ -5,16 +5,13 @@ Shapes: Q n-grams, n words of an n-gram, S sets of W entries.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import shutil
-import stat
-from contextlib import ExitStack, suppress
 from hashlib import blake2b
-from io import FileIO
 from itertools import repeat
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +33,6 @@ _HALF = np.uint64(32)
 _LOWER, _UPPER = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFF00000000)
 
 
-def key_of(content: bytes) -> int:
-    """Return a 64-bit hash that is the same in every process."""
-    return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
-
-
 class NgramCache:
     """A set-associative cache. In a full set, a new score replaces another one.
 
@@ -48,9 +40,6 @@ class NgramCache:
     score in 32 bits, so a concurrent reader finds the old or the new entry, never a mixture. With 8 entries of 32 hash
     bits, about one of 5 * 10^8 n-grams outside the cache is taken for another one. Hash and score are mixed, so an
     entry that a disk fault has changed matches no n-gram.
-
-    Nothing protects the scores against an attacker who can write the file. A new file is therefore private, and a file
-    that others own or may write is an error.
     """
 
     def __init__(self, path: Path | None = None, megabytes: int = DEFAULT_MEGABYTES) -> None:
@@ -65,12 +54,12 @@ class NgramCache:
         else:
             self._entries_SW = _open_file(path, _LEAST_BYTES << (megabytes - 1).bit_length())
 
-    def find(self, keys_Q: Keys) -> tuple[Scores, NDArray[np.bool_]]:
-        """Return scores and whether each was found; the other scores are arbitrary."""
+    def find(self, keys_Q: Keys) -> Scores:
+        """Return the scores, NaN where the cache has none."""
         entries_QW = _mixed_halves(self._entries_SW[self._set_of(keys_Q)])
         matches_QW = (entries_QW >> _HALF) == _tag_of(keys_Q)[:, None]
-        found_Q = entries_QW[np.arange(len(keys_Q)), matches_QW.argmax(axis=1)]
-        return found_Q.astype(np.uint32).view(np.float32), matches_QW.any(axis=1)
+        found_Q = entries_QW[np.arange(len(keys_Q)), matches_QW.argmax(axis=1)].astype(np.uint32).view(np.float32)
+        return np.where(matches_QW.any(axis=1), found_Q, np.float32(np.nan))
 
     def add(self, keys_Q: Keys, scores_Q: Scores) -> None:
         """Add scores; if several n-grams of a call map to the same entry, one is kept."""
@@ -84,25 +73,21 @@ class NgramCache:
         return (keys_Q & np.uint64(len(self._entries_SW) - 1)).astype(np.intp)
 
 
-def ngram_keys(words_Qn: Keys, seed: int) -> Keys:
-    """Return a hash of each n-gram.
+def key_of(content: bytes) -> int:
+    """Return a 64-bit hash that is the same in every process."""
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
 
-    Args:
-        words_Qn: a 64-bit number for each word.
-        seed: a number for the model that scores them.
-    """
+
+def ngram_keys(words_Qn: Keys, seed: int = 0) -> Keys:
+    """Return a hash of each n-gram of 64-bit numbers of words; `seed` is a number of the model that scores them."""
     keys_Q = np.full(len(words_Qn), seed, np.uint64)
     for word_Q in words_Qn.T:
-        keys_Q = _mixed(keys_Q ^ word_Q)
+        # The finaliser of SplitMix64.
+        keys_Q ^= word_Q
+        for shift, multiplier in zip(_SHIFTS[:2], _MULTIPLIERS, strict=True):
+            keys_Q = (keys_Q ^ (keys_Q >> shift)) * multiplier
+        keys_Q ^= keys_Q >> _SHIFTS[2]
     return keys_Q
-
-
-def _mixed(keys_Q: Keys) -> Keys:
-    """Mix the bits of each number (the finaliser of SplitMix64)."""
-    for shift, multiplier in zip(_SHIFTS[:2], _MULTIPLIERS, strict=True):
-        keys_Q = (keys_Q ^ (keys_Q >> shift)) * multiplier
-    mixed_Q: Keys = keys_Q ^ (keys_Q >> _SHIFTS[2])
-    return mixed_Q
 
 
 def _tag_of(keys_Q: Keys) -> Keys:
@@ -118,16 +103,14 @@ def _mixed_halves(entries: Keys) -> Keys:
 
 
 def _open_file(path: Path, size: int) -> Keys:
-    """Return the sets of a file, which is created if needed.
-
-    The zeros of a new file are written, because a sparse file kills the process if the disk is full later.
-    """
+    """Return the sets of a file, which is created if needed."""
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path}: is not a regular file and cannot be a cache of n-grams; give another path")
     try:
-        if path.is_symlink() or (path.exists() and not path.is_file()):
-            raise UserError(f"{path}: is not a regular file and cannot be a cache of n-grams; give another path")
-        with _locked(path) as file:
+        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b", buffering=0) as file:
             # Only the first of several processes fills it.
-            if file.seek(0, os.SEEK_END) == 0:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if not file.seek(0, os.SEEK_END):
                 _fill(path, file, size)
             length = file.seek(0, os.SEEK_END) - len(_HEADER)
             file.seek(0)
@@ -143,44 +126,21 @@ def _open_file(path: Path, size: int) -> Keys:
         raise UserError(f"{path}: cannot be a cache of n-grams: {error.strerror}; give another path") from error
 
 
-def _locked(path: Path) -> FileIO:
-    """Open or create a file and lock it until it is closed."""
-    while True:
-        with ExitStack() as closing:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            file = closing.enter_context(FileIO(descriptor, "r+b"))
-            _require_own(path, os.fstat(descriptor))
-            fcntl.flock(file, fcntl.LOCK_EX)
-            # The previous holder of the lock may have deleted the file.
-            with suppress(FileNotFoundError):
-                if os.path.samestat(path.lstat(), os.fstat(descriptor)):
-                    closing.pop_all()
-                    return file
+def _fill(path: Path, file: BinaryIO, size: int) -> None:
+    """Write a cache without entries; after an error, delete the file.
 
-
-def _require_own(path: Path, status: os.stat_result) -> None:
-    """Raise an error if another user except root can have written scores."""
-    if status.st_uid != os.geteuid():
-        raise UserError(f"{path}: belongs to another user, who may change the scores; delete it or give another path")
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise UserError(f"{path}: other users may change the scores; run chmod go-w on it, or delete it")
-
-
-def _require_space(path: Path, size: int) -> None:
-    free = shutil.disk_usage(path.parent).free
-    if free < size:
-        raise UserError(
-            f"{path}: needs {size >> 20:,} MB, but {free >> 20:,} MB are free; give another path or --cache-size"
-        )
-
-
-def _fill(path: Path, file: FileIO, size: int) -> None:
-    """Write a cache without entries; after an error, delete the file."""
+    The zeros are written, because a sparse file kills the process if the disk is full later.
+    """
     try:
-        _require_space(path, size)
+        free = shutil.disk_usage(path.parent).free
+        if free < size:
+            raise UserError(
+                f"{path}: needs {size >> 20:,} MB, but {free >> 20:,} MB are free; give another path or --cache-size"
+            )
         for chunk in (_HEADER, *repeat(bytes(_LEAST_BYTES), size // _LEAST_BYTES)):
-            if file.write(chunk) < len(chunk):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            # At the end of a disk, a part of the chunk may be written; the next attempt then fails.
+            while chunk := chunk[file.write(chunk) :]:
+                pass
     except BaseException:
         path.unlink()
         raise

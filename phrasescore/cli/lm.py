@@ -1,0 +1,246 @@
+"""`phrasescore lm`: train a neural language model and score texts with it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from phrasescore.cli.console import Reporter, stop_on_signals
+from phrasescore.cli.options import (
+    add_device_options,
+    add_quiet_option,
+    add_section_options,
+    add_settings_help,
+    path_or_standard_stream,
+)
+from phrasescore.cli.parser import CommandParser
+from phrasescore.cli.training import add_training_options, given_layers, run_trainer
+from phrasescore.errors import UsageError
+from phrasescore.files import (
+    STANDARD_STREAM,
+    display_name,
+    require_one_standard_input,
+    require_writable,
+    write_json,
+)
+from phrasescore.lm.lm_settings import DEFAULT_PRESET, FOR_OTHERS, PRESETS, SECTIONS, LmSettings
+from phrasescore.model_files import files_of_models
+from phrasescore.text import text_lines
+from phrasescore.training.layers import check_nothing_is_held_out, read_presets
+from phrasescore.training.torchrun import joined
+
+if TYPE_CHECKING:
+    from phrasescore.lm.text_scores import TextScores
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command and its subcommands."""
+    parser = subparsers.add_parser(
+        "lm",
+        help="train a neural language model, and score texts with it",
+        description="The continuous-space language model (CSLM) that Cho et al. (2014) used beside their network.",
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, prog=parser.prog)
+    _add_train(commands)
+    _add_score(commands)
+
+
+def _add_train(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    presets = read_presets(PRESETS)
+    parser = subparsers.add_parser(
+        "train",
+        help="learn a language model from a text",
+        description="Learn a feed-forward n-gram language model from a tokenised text, one sentence a line. The same "
+        "command given again resumes a run that was stopped. Several processes that torchrun starts with it train one "
+        "network, each on a GPU of its own. Settings come from the preset, then the TOML file (sections [model], "
+        "[text], [training]), then the command line.",
+        most_used=("text", "output", "preset", "validation", "max_minutes", "epochs", "seed", "device"),
+        examples=("phrasescore lm train corpus/train.fr -o cslm --validation corpus/validation.fr",),
+    )
+    parser.add_argument(
+        "text", type=path_or_standard_stream, metavar="TEXT", help="tokenised text, - for standard input"
+    )
+    parser.add_argument(
+        "--preset",
+        choices=presets,
+        default=DEFAULT_PRESET,
+        help="cho2014: the paper's settings; small: minutes on two CPU cores for a text of half a million words "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--validation",
+        type=Path,
+        metavar="TEXT",
+        help="tokenised text to measure the perplexity on, which decides when to stop; without it some sentences of "
+        "the training text are held out for that",
+    )
+    add_training_options(parser)
+    add_device_options(parser)
+    for name, section in SECTIONS.items():
+        add_section_options(parser, name, section, presets)
+    assert isinstance(parser, CommandParser)
+    add_settings_help(parser, SECTIONS, presets, FOR_OTHERS)
+    add_quiet_option(parser)
+    parser.set_defaults(run=_train, command="lm train")
+
+
+def _add_score(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "score",
+        help="print ln p of each sentence of a text, or perplexities",
+        description="Print ln p of each sentence of a tokenised text, a natural logarithm that includes the end of the "
+        "sentence; or with --summary the perplexity of the text.",
+        examples=(
+            "phrasescore lm score test.fr -m cslm --backoff system/lm.fr.bin",
+            "phrasescore lm score test.fr -m cslm --backoff lm.arpa --weight-text dev.fr --summary",
+        ),
+    )
+    parser.add_argument(
+        "text",
+        type=path_or_standard_stream,
+        nargs="?",
+        default="-",
+        metavar="TEXT",
+        help="tokenised text (default: standard input)",
+    )
+    parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
+    parser.add_argument(
+        "--backoff",
+        type=Path,
+        metavar="LM",
+        help="n-gram model, ARPA or KenLM binary, for the words outside the shortlist; without it, each of them gets "
+        "the probability of all of them together, so that probabilities do not sum to one",
+    )
+    parser.add_argument(
+        "--unnormalised",
+        action="store_true",
+        help="take the outputs of the network as ln p, without a softmax; for networks trained with --self-normalise",
+    )
+    parser.add_argument(
+        "--interpolate",
+        type=float,
+        metavar="W",
+        help="interpolate linearly with the back-off model: weight of the network, from 0 to 1",
+    )
+    parser.add_argument(
+        "--weight-text",
+        type=Path,
+        metavar="TEXT",
+        help="interpolate with the best weight for this tokenised text; not the text that is scored",
+    )
+    parser.add_argument("--summary", action="store_true", help="print perplexities instead of scores")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write perplexities, models and checksums as JSON")
+    add_device_options(parser)
+    parser.set_defaults(run=_score, command="lm score")
+
+
+def settings_of(args: argparse.Namespace) -> LmSettings:
+    """Return the settings of a training run: preset, TOML file, command line."""
+    require_one_standard_input(args.text, args.validation)
+    settings = LmSettings.of(args.preset, given_layers(args, SECTIONS))
+    if args.validation is not None:
+        check_nothing_is_held_out(settings.given, "--validation")
+    return settings
+
+
+def _train(args: argparse.Namespace) -> int:
+    """Run `lm train`; return the exit code."""
+    with joined() as ranks, stop_on_signals(may_repeat=ranks.number > 1) as stop:
+        settings = settings_of(args)
+        reporter = Reporter(quiet=args.quiet or not ranks.is_first)
+        from phrasescore.device import choose_device, settle_memory
+        from phrasescore.lm.lm_training import prepare
+        from phrasescore.training.start import Start
+
+        settle_memory()
+        device = choose_device(ranks.device_name(args.device), args.precision)
+        start = Start(args.restart, log=reporter.log, ranks=ranks)
+        with stop.urgently():
+            trainer, facts = prepare(args.text, args.output, settings, device, args.validation, start)
+        penalty = settings.model.self_normalise
+        reporter.log(
+            f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; "
+            "losses are nats per word, ends of sentences included"
+            + (f"; that of training has {penalty:g} (ln Z)^2 in it" if penalty else "")
+        )
+        next_command = f"phrasescore-smt add-lm moses.ini --model {quote(str(args.output))} -o moses.cslm.ini"
+        return run_trainer(trainer, reporter, stop, restarted=args.restart, next_command=next_command)
+
+
+def _score(args: argparse.Namespace) -> int:
+    """Run `lm score`; return the exit code."""
+    require_one_standard_input(args.text, args.weight_text)
+    if args.weight_text is not None and args.text == args.weight_text:
+        raise UsageError(f"{args.weight_text}: is the text to be scored; take the weight from another text")
+    require_writable(
+        None if args.summary else STANDARD_STREAM,
+        args.report,
+        inputs=(args.text, args.backoff, args.weight_text, *files_of_models([args.model])),
+    )
+    from phrasescore.lm.text_scores import TextScores
+
+    log = Reporter(quiet=False).log
+    scores = TextScores.load(
+        args.model,
+        args.backoff,
+        unnormalised=args.unnormalised,
+        interpolate=args.interpolate,
+        weight_text=args.weight_text,
+        device=args.device,
+        precision=args.precision,
+        log=log,
+    )
+    for score in scores.score(text_lines(args.text, log), display_name(args.text)):
+        if not args.summary:
+            sys.stdout.write(f"{score:.9g}\n")
+    if args.report:
+        write_json(args.report, _make_report(args, scores))
+    if args.summary:
+        print(_summary(scores), end="")
+    return 0
+
+
+def _summary(scores: TextScores) -> str:
+    found = scores.perplexity
+    rows = [
+        ("sentences", f"{scores.sentences:,}"),
+        ("words and ends of sentences", f"{scores.words:,}"),
+        ("words outside the shortlist", f"{scores.outside_shortlist:,}"),
+        ("perplexity of the neural language model", f"{found['network']:.3f}"),
+    ]
+    if scores.unknown_to_backoff is None:
+        rows.append(("", "words outside the shortlist share one probability: no distribution over words; --backoff"))
+    else:
+        rows.append(("perplexity of the back-off model", f"{found['backoff']:.3f}"))
+        rows.append(("words unknown to the back-off model", f"{scores.unknown_to_backoff:,}"))
+    if scores.scorer.unnormalised:
+        rows.append(("", "the network's scores are not normalised: what they give only estimates a perplexity"))
+    if scores.weight is not None:
+        rows.append(("weight of the neural language model", f"{scores.weight:.4f}"))
+        rows.append(("perplexity of the interpolation", f"{found['interpolation']:.3f}"))
+    return "".join(f"{name:41}{value}\n" for name, value in rows)
+
+
+def _make_report(args: argparse.Namespace, scores: TextScores) -> dict[str, Any]:
+    """Return the perplexities and their provenance; digests are those of the files as stored."""
+    from phrasescore.provenance import described
+    from phrasescore.versions import versions
+
+    counts = ("sentences", "words", "outside_shortlist", "unknown_to_backoff")
+    device = scores.scorer.device
+    return {
+        "schema": 1,
+        "model": {"folder": str(args.model), "weights_sha256": scores.scorer.fingerprint},
+        "backoff": args.backoff and described(args.backoff),
+        "unnormalised": args.unnormalised,
+        "text": {**described(args.text), **{name: getattr(scores, name) for name in counts}},
+        "weight": scores.weight,
+        "weight_text": args.weight_text and described(args.weight_text),
+        "perplexity": scores.perplexity,
+        "is_distribution": scores.scorer.is_distribution,
+        "computing": {"device": str(device.torch_device), "precision": device.precision},
+        "versions": versions(),
+    }

@@ -1,0 +1,188 @@
+"""Score a text with a neural language model, its back-off model and their interpolation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.device import Precision, choose_device, settle_memory
+from phrasescore.errors import UsageError, UserError
+from phrasescore.files import display_name
+from phrasescore.lm.lm_scorer import NeuralLmScorer
+from phrasescore.log_probs import perplexity
+from phrasescore.scoring.given_pairs import Text, clean_text
+from phrasescore.text import Log, chunks, no_log, utf8_lines
+from phrasescore.words import split_words
+
+Floats = NDArray[np.float64]
+
+_SENTENCES_AT_ONCE = 10_000
+_STEPS = 200
+_CLOSE = 1e-6
+
+
+class TextScores:
+    """The scores of a text: its word counts, and its perplexity under each model.
+
+    As in KenLM's `query`, ends of sentences are words, and unknown words count.
+    """
+
+    def __init__(self, scorer: NeuralLmScorer, weight: float | None = None) -> None:
+        """Take the models, and the weight of the network for an interpolation with the back-off model."""
+        self.scorer, self.weight = scorer, weight
+        self.sentences = self.outside_shortlist = 0
+        self.words = 0
+        """Includes ends of sentences."""
+        self.unknown_to_backoff = None if scorer.backoff is None else 0
+        """Number of words unknown to the back-off model; None without one."""
+        self._log_probs = {
+            "network": 0.0,
+            "backoff": None if scorer.backoff is None else 0.0,
+            "interpolation": None if weight is None else 0.0,
+        }
+
+    @classmethod
+    def load(
+        cls,
+        model: str | Path,
+        backoff: str | Path | None = None,
+        *,
+        unnormalised: bool = False,
+        interpolate: float | None = None,
+        weight_text: str | Path | None = None,
+        device: str = "auto",
+        precision: Precision = "auto",
+        log: Log = no_log,
+    ) -> TextScores:
+        """Load the models, and determine the weight of the interpolation.
+
+        Args:
+            model: the model folder.
+            backoff: n-gram model, ARPA or KenLM binary, for the words outside the shortlist. Without it each of these
+                words gets the probability of all of them together, and the scores are not a distribution over words.
+            unnormalised: omit the sum of the softmax; for networks trained with `self_normalise`.
+            interpolate: the weight of the network in a linear interpolation with `backoff`.
+            weight_text: a text, not the scored one, on which to optimise that weight instead.
+            device: `auto`, `cpu`, `cuda` or `cuda:N`.
+            precision: of matrix products: `auto`, `fp32` or `bf16`.
+            log: called with a line about unusual lines of `weight_text`.
+
+        Raises:
+            UserError: options conflict, or a model or `weight_text` cannot be used.
+        """
+        if (interpolate is not None or weight_text is not None) and backoff is None:
+            raise UsageError("--interpolate and --weight-text: interpolate with an n-gram model; give --backoff, too")
+        if interpolate is not None and weight_text is not None:
+            raise UsageError("--interpolate: is the weight that --weight-text determines; leave one of them out")
+        if interpolate is not None and not 0 <= interpolate <= 1:
+            raise UsageError(f"--interpolate: is {interpolate}; give a number between 0 and 1")
+        settle_memory()
+        ngrams = None if backoff is None else Path(backoff)
+        scorer = NeuralLmScorer.load(Path(model), choose_device(device, precision), ngrams, unnormalised=unnormalised)
+        return cls(scorer, interpolate if weight_text is None else learn_weight(scorer, Path(weight_text), log))
+
+    @property
+    def perplexity(self) -> dict[str, float | None]:
+        """Perplexity under `network`, `backoff` and `interpolation`; None for a model that was not given."""
+        sums = self._log_probs.items()
+        return {name: None if log_prob is None else perplexity(-log_prob / self.words) for name, log_prob in sums}
+
+    def score(self, lines: Iterable[bytes], name: str) -> Iterator[float]:
+        """Yield ln p of each line of a tokenised text, interpolated if there is a weight, in bounded memory.
+
+        Args:
+            lines: the text.
+            name: its name in messages.
+
+        Raises:
+            UserError: the text is empty, or a model returns an invalid log-probability.
+        """
+        for some in chunks(lines, _SENTENCES_AT_ONCE):
+            yield from self._score([split_words(line) for line in some])
+        if not self.sentences:
+            raise UserError(f"{name}: is empty; give a tokenised text, one sentence a line")
+
+    def _score(self, sentences: list[list[bytes]]) -> Iterator[float]:
+        words = [word for sentence in sentences for word in sentence]
+        self.sentences += len(sentences)
+        self.words += len(words) + len(sentences)
+        self.outside_shortlist += sum(self.scorer.word_id(word) >= self.scorer.shortlist for word in words)
+        scores, backoff = self.scorer.word_log_probs(sentences), self.scorer.backoff
+        self._add("network", scores)
+        if backoff is not None:
+            assert self.unknown_to_backoff is not None
+            self.unknown_to_backoff += sum(not backoff.knows(word) for word in words)
+            others = backoff.word_log_probs(sentences)
+            self._add("backoff", others)
+            if self.weight is not None:
+                pairs = zip(scores, others, strict=True)
+                scores = [interpolate(first, second, self.weight) for first, second in pairs]
+                self._add("interpolation", scores)
+        return (float(one.sum()) for one in scores)
+
+    def _add(self, name: str, scores: list[Floats]) -> None:
+        self._log_probs[name] = (self._log_probs[name] or 0.0) + float(np.concatenate(scores).sum())
+
+
+def lm_score(sentences: Iterable[Text], model: str | Path, **options: Any) -> tuple[Floats, TextScores]:
+    """Return ln p (natural logs) of each sentence, end included, [S]; and word counts and perplexities of the text.
+
+    Args:
+        sentences: tokenised as the training text of the model, `str` or `bytes`.
+        model: the model folder.
+        options: see `TextScores.load`, such as `backoff="lm.arpa"`, `interpolate=0.5`.
+
+    Raises:
+        TypeError: a sentence is neither `str` nor `bytes`, or an option does not exist.
+        UserError: there is no sentence, options conflict, or a model cannot be used.
+    """
+    if isinstance(sentences, Text):
+        raise TypeError("sentences: is one text; give a list of sentences")
+    scores = TextScores.load(model, **options)
+    return np.fromiter(scores.score(_clean(sentences), "sentences"), np.float64), scores
+
+
+def _clean(sentences: Iterable[Text]) -> Iterator[bytes]:
+    for number, sentence in enumerate(sentences, 1):
+        if not isinstance(sentence, Text):
+            raise TypeError(f"sentence {number}: is of type {type(sentence).__name__}; give str or bytes")
+        yield clean_text(sentence, f"sentence {number}")
+
+
+def learn_weight(scorer: NeuralLmScorer, path: Path, log: Log = no_log) -> float:
+    """Return the weight of the network that maximises the likelihood of a UTF-8 text; see `best_weight`."""
+    assert scorer.backoff is not None
+    network, backoff = [np.zeros(0)], [np.zeros(0)]
+    for lines in chunks(utf8_lines(path, log), _SENTENCES_AT_ONCE):
+        sentences = [split_words(line) for line in lines]
+        network += scorer.word_log_probs(sentences)
+        backoff += scorer.backoff.word_log_probs(sentences)
+    if len(network) == 1:
+        raise UserError(f"{display_name(path)}: is empty; give a tokenised text, one sentence a line")
+    return best_weight(np.concatenate(network), np.concatenate(backoff))
+
+
+def interpolate(first: Floats, second: Floats, weight: float) -> Floats:
+    """Return ln(weight * p_1 + (1 - weight) * p_2) of each word."""
+    if weight in (0.0, 1.0):
+        return first if weight else second
+    mixed: Floats = np.logaddexp(np.log(weight) + first, np.log1p(-weight) + second)
+    return mixed
+
+
+def best_weight(first: Floats, second: Floats) -> float:
+    """Return the weight of the first model that maximises the likelihood of a text, by expectation maximisation.
+
+    Each step sets the weight to the mean share of the first model in the probability of a word. The likelihood has one
+    maximum. Use another text than the one whose perplexity is reported.
+    """
+    weight = 0.5
+    for _ in range(_STEPS):
+        before, weight = weight, float(np.exp(np.log(weight) + first - interpolate(first, second, weight)).mean())
+        if abs(weight - before) < _CLOSE:
+            break
+    return weight
