@@ -287,13 +287,13 @@ def evaluate(
         reference: one file or more.
         baseline: translations of the system to compare with.
         log: receives messages.
-        options: `tokenise` ("13a", "intl", "none" or "char"), `lowercase`, `trials`, `seed`.
+        options: `tokenise` ("13a", "intl", "none" or "char"), `lowercase`.
 
     Raises:
         UserError: a file cannot be read or is empty, or the files differ in their number of lines.
     """
     base = None if baseline is None else Path(baseline)
-    return evaluate_files(_paths(translations), _paths(reference), base, log=log, **options)[0]
+    return evaluate_files(_paths(translations), _paths(reference), base, log=log, **options)
 
 
 def _paths(files: Files) -> list[Path]:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from moses_integration.building.text_form import form_of
 from moses_integration.text_table.position_tags import strip_tags
-from phrasescore.configuration import option
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.text import Log, no_log, note_one_sided, text_lines, utf8_lines
@@ -28,26 +27,11 @@ Statistics = NDArray[np.int64]
 NOISE_BLEU = 2.0
 """Unrelated translations and references rarely have a higher BLEU."""
 
+TRIALS, SEED = 10_000, 1
+"""Of the p-values."""
 _TRIALS_AT_ONCE = 128
 """A matrix of all trials and sentences would take gigabytes. A multiple of 32, because the generator draws 32 bits at a
 time and discards unused bits at the end of a call; so the draws do not depend on this number."""
-
-
-@dataclass(frozen=True)
-class Score:
-    """The value of one metric for one system, without a confidence interval."""
-
-    score: float
-    """Same scale as `Measured.score`."""
-    signature: str
-
-
-@dataclass(frozen=True)
-class Randomisation:
-    """Options of paired approximate randomisation."""
-
-    trials: int = option(10_000, "random exchanges", minimum=1)
-    seed: int = option(1, "of the exchanges", minimum=0)
 
 
 @dataclass(frozen=True)
@@ -57,7 +41,9 @@ class Measured:
     score: float
     """From 0 to 100, higher is better; TER: edits per 100 reference words, lower is better."""
     half_interval: float
-    """Half of the 95 % confidence interval, by sacreBLEU's bootstrap over sentences."""
+    """Half of the 95 % confidence interval, by sacreBLEU's bootstrap over sentences; the environment variable
+    SACREBLEU_SEED sets its seed."""
+    signature: str
 
 
 @dataclass(frozen=True)
@@ -79,13 +65,11 @@ def evaluate(
     tokenise: str = "13a",
     lowercase: bool = False,
     resamples: int = 1000,
-    trials: int = Randomisation.trials,
-    seed: int = Randomisation.seed,
     log: Log = no_log,
-) -> tuple[list[Evaluated], dict[str, str]]:
-    """Return the metrics of some systems, and the signatures of the metrics and, with a baseline, of the p-values.
+) -> list[Evaluated]:
+    """Return the metrics of some systems.
 
-    The random trials are identical to sacreBLEU's for the same seed. sacreBLEU counts only trials with a larger
+    The random trials of the p-values are identical to sacreBLEU's. sacreBLEU counts only trials with a larger
     difference. This function also counts trials with an equal difference, as in the paper, so that files that differ in
     one sentence have p = 1 instead of p = 0.0001.
 
@@ -95,9 +79,7 @@ def evaluate(
         baseline: the translations to compare with; they are the first result.
         tokenise: sacreBLEU's tokenisation for BLEU.
         lowercase: ignore case, as TER always does.
-        resamples: bootstrap samples, 1 for no intervals; the environment variable SACREBLEU_SEED sets their seed.
-        trials: random exchanges in the comparison.
-        seed: of the exchanges.
+        resamples: bootstrap samples, 1 for no intervals.
         log: receives warnings about encoding, tokenisation and alignment of the texts, and about meaningless BLEU.
 
     Raises:
@@ -112,8 +94,10 @@ def evaluate(
     evaluated = []
     for number, (path, lines) in enumerate(zip(paths, outputs, strict=True)):
         found = {name: metric.corpus_score(lines, texts, n_bootstrap=resamples) for name, metric in metrics.items()}
-        p_value = _p_value(counted[0], counted[number], trials, seed) if baseline is not None and number else None
-        measured = {name: Measured(one.score, float(one._ci)) for name, one in found.items()}
+        p_value = _p_value(counted[0], counted[number]) if baseline is not None and number else None
+        measured = {
+            name: Measured(one.score, float(one._ci), str(metrics[name].get_signature())) for name, one in found.items()
+        }
         evaluated.append(Evaluated(display_name(path), measured, p_value))
         if not found["BLEU"].totals[-1]:
             log(f"{display_name(path)}: has no line of four words or more, so BLEU has no 4-grams; compare chrF")
@@ -122,27 +106,18 @@ def evaluate(
                 f"{display_name(path)}: has the BLEU of unrelated text; check that its lines correspond to those of "
                 f"{display_name(references[0])}"
             )
-    signatures = {name: str(metric.get_signature()) for name, metric in metrics.items()}
-    if baseline is not None:
-        signatures["p"] = f"ar:{trials}|seed:{seed}"
-    return evaluated, signatures
+    return evaluated
 
 
-def measure(translations: Path, references: Sequence[Path], tokenise: str = "13a") -> dict[str, Score]:
-    """Return BLEU, chrF and TER of a file by name; `tokenise` is sacreBLEU's tokenisation for BLEU."""
-    [system], signatures = evaluate([translations], references, tokenise=tokenise, resamples=1)
-    return {name: Score(one.score, signatures[name]) for name, one in system.metrics.items()}
+def measure(translations: Path, references: Sequence[Path], tokenise: str = "13a") -> dict[str, Measured]:
+    """Return BLEU, chrF and TER of a file by name, without confidence intervals; see `evaluate`."""
+    return evaluate([translations], references, tokenise=tokenise, resamples=1)[0].metrics
 
 
 def p_value_over_runs(
-    runs: Sequence[Path],
-    baseline_runs: Sequence[Path],
-    references: Sequence[Path],
-    tokenise: str = "13a",
-    trials: int = Randomisation.trials,
-    seed: int = Randomisation.seed,
+    runs: Sequence[Path], baseline_runs: Sequence[Path], references: Sequence[Path], tokenise: str = "13a"
 ) -> float:
-    """Return the p-value of the difference between two systems with several tuning runs each.
+    """Return the p-value of the difference between two systems with the same number of tuning runs each.
 
     A trial exchanges all translations of a sentence together, because the translations of several runs are similar: an
     additional run is weaker evidence than an additional sentence, and a copy of a run is no evidence. Clark et al.
@@ -151,15 +126,9 @@ def p_value_over_runs(
 
     Args:
         runs: translations of the test text, a file for each tuning run.
-        baseline_runs: the same number of files for the other system.
+        baseline_runs: files for the other system.
         references: of the test text.
         tokenise: sacreBLEU's tokenisation.
-        trials: random exchanges.
-        seed: of the exchanges.
-
-    Raises:
-        ValueError: the numbers of runs differ.
-        UserError: see `evaluate`.
     """
     if len(runs) != len(baseline_runs):
         raise ValueError("sums over different numbers of runs cannot be exchanged")
@@ -171,7 +140,7 @@ def p_value_over_runs(
         return total_S10
 
     system_S10, base_S10 = summed(texts[: len(runs)]), summed(texts[len(runs) :])
-    return _p_value(base_S10, system_S10, trials, seed)
+    return _p_value(base_S10, system_S10)
 
 
 def _metrics(tokenise: str, lowercase: bool) -> dict[str, Any]:
@@ -214,18 +183,18 @@ def _statistics(
     return np.array(rows, np.int64)
 
 
-def _p_value(base_S10: Statistics, system_S10: Statistics, trials: int, seed: int) -> float:
+def _p_value(base_S10: Statistics, system_S10: Statistics) -> float:
     """Return the fraction of random exchanges with a difference at least as large."""
     both_10 = base_S10.sum(axis=0) + system_S10.sum(axis=0)
     observed = _difference(base_S10.sum(axis=0), system_S10.sum(axis=0))
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(SEED)
     as_large = 0
-    for first in range(0, trials, _TRIALS_AT_ONCE):
-        shape = min(_TRIALS_AT_ONCE, trials - first), len(base_S10)
+    for first in range(0, TRIALS, _TRIALS_AT_ONCE):
+        shape = min(_TRIALS_AT_ONCE, TRIALS - first), len(base_S10)
         exchanged_TS = generator.integers(2, size=shape, dtype=bool)
         totals_T10 = exchanged_TS @ base_S10 + ~exchanged_TS @ system_S10
         as_large += sum(_difference(totals_10, both_10 - totals_10) >= observed for totals_10 in totals_T10)
-    return (as_large + 1) / (trials + 1)
+    return (as_large + 1) / (TRIALS + 1)
 
 
 def _difference(first_10: Statistics, second_10: Statistics) -> float:

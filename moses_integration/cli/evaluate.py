@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from moses_integration.metrics import Evaluated, Randomisation, evaluate
+from moses_integration.metrics import SEED, TRIALS, Evaluated, evaluate
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_section_options, given_options, refuse_idle
 from phrasescore.files import require_one_standard_input
 
 
@@ -47,30 +46,28 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="ignore case, for a system of `build --casing lower`",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    add_section_options(parser, "randomisation", Randomisation)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     require_one_standard_input(*args.translations, *args.reference, args.baseline)
-    if args.baseline is None:
-        refuse_idle(args, ["trials", "seed"], "without --baseline")
-    systems, signatures = evaluate(
+    systems = evaluate(
         args.translations,
         args.reference,
         args.baseline,
         args.tokenise,
         args.lowercase,
         log=Reporter(quiet=False).log,
-        **given_options(args, Randomisation),
     )
     if args.json:
-        print(json.dumps({"systems": [asdict(one) for one in systems], "signatures": signatures}, indent=2))
+        print(json.dumps({"systems": [asdict(one) for one in systems]}, indent=2))
         return 0
     print("\n".join(_table(systems)))
-    for name, signature in signatures.items():
-        print(f"{name}: {signature}")
+    for name, metric in systems[0].metrics.items():
+        print(f"{name}: {metric.signature}")
+    if args.baseline is not None:
+        print(f"p: ar:{TRIALS}|seed:{SEED}")
     return 0
 
 

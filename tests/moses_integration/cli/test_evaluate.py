@@ -38,11 +38,11 @@ def test_several_systems_in_one_table(tmp_path: Path, capsys: pytest.CaptureFixt
     assert heading.split() == ["BLEU", "chrF", "TER"]
     assert first.split() == [str(same), "100.00", "±", "0.00", "100.00", "±", "0.00", "0.00", "±", "0.00"]
     assert [line.partition(":")[0] for line in signatures] == ["BLEU", "chrF", "TER"]
-    _, base, compared, *signed = printed(capsys, same, "--baseline", worse, *command[2:], "--trials", "100")
-    assert signed == [*signatures, "p: ar:100|seed:1"]
+    _, base, compared, *signed = printed(capsys, same, "--baseline", worse, *command[2:])
+    assert signed == [*signatures, "p: ar:10000|seed:1"]
     assert base == second.replace(str(second.split()[0]), str(worse))
     bleu = float(base.split()[1])
-    assert compared.endswith(f"  {100 - bleu:+.2f} BLEU, p = 0.0099")
+    assert compared.endswith(f"  {100 - bleu:+.2f} BLEU, p = 0.0001")
     found = json.loads("\n".join(printed(capsys, *command, "--json")))
     assert found["systems"][1]["metrics"]["BLEU"]["score"] == pytest.approx(bleu, abs=0.01)
     assert 0 < found["systems"][1]["metrics"]["TER"]["half_interval"] < 10

@@ -288,7 +288,6 @@ def test_two_outputs_in_one_place_are_wrong_usage(folder: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["evaluate", "x", "--reference", "y", "--trials", "9"], "--trials: changes nothing without --baseline; leave"),
         (["evaluate", "x", "--reference", "y", "--seed", "0"], "--seed: changes nothing without --baseline"),
         ([*TEXTS, "--alignment", "a", "--aligner", "hmm"], "--aligner: changes nothing with --alignment, which is of"),
         ([*TEXTS, "--alignment", "a", "--ratio", "3"], "--ratio: changes nothing with --alignment, which is of all"),
