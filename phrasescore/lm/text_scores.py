@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.device import Precision, choose_device, settle_memory
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
 from phrasescore.lm.lm_scorer import NeuralLmScorer
 from phrasescore.log_probs import perplexity
@@ -75,11 +75,13 @@ class TextScores:
             UserError: options conflict, or a model or `weight_text` cannot be used.
         """
         if (interpolate is not None or weight_text is not None) and backoff is None:
-            raise UsageError("--interpolate and --weight-text: interpolate with an n-gram model; give --backoff, too")
+            given = spelled("interpolate" if weight_text is None else "weight_text")
+            raise UsageError(f"{given}: needs an n-gram model to interpolate with; give {spelled('backoff')}")
         if interpolate is not None and weight_text is not None:
-            raise UsageError("--interpolate: is the weight that --weight-text determines; leave one of them out")
+            first, second = spelled("interpolate"), spelled("weight_text")
+            raise UsageError(f"{first}: is the weight that {second} determines; leave one of them out")
         if interpolate is not None and not 0 <= interpolate <= 1:
-            raise UsageError(f"--interpolate: is {interpolate}; give a number between 0 and 1")
+            raise UsageError(f"{spelled('interpolate')}: is {interpolate}; give a number between 0 and 1")
         settle_memory()
         ngrams = None if backoff is None else Path(backoff)
         scorer = NeuralLmScorer.load(Path(model), choose_device(device, precision), ngrams, unnormalised=unnormalised)

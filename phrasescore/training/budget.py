@@ -31,7 +31,7 @@ class Budget:
         """
         config, updates = self.config, self.updates
         if all(getattr(config, name) is None for name in BUDGET):
-            wanted = f"{', '.join(map(spelled, BUDGET))}: one must be given"
+            wanted = f"{', '.join(map(spelled, sorted(BUDGET)))}: one must be given"
             if not is_measured:
                 raise UsageError(
                     f"{wanted}, for nothing is held out whose loss could tell when to stop; or give "

@@ -131,10 +131,14 @@ def test_without_a_backoff_model_the_scores_are_flagged(folder: Path, capsys: py
 @pytest.mark.parametrize(
     ("options", "message", "code"),
     [
-        (["--interpolate", "0.5"], "interpolate with an n-gram model", 2),
+        (["--interpolate", "0.5"], "--interpolate: needs an n-gram model", 2),
         (["--interpolate", "2", "--backoff", ARPA], "is 2.0; give a number between 0 and 1", 2),
         (["--backoff", ARPA, "--report", "-"], "standard output: is given for two outputs", 2),
-        (["--weight-text", MINI / "dev.fr", "--backoff", ARPA, "--interpolate", "1"], "leave one of them out", 2),
+        (
+            ["--weight-text", MINI / "dev.fr", "--backoff", ARPA, "--interpolate", "1"],
+            "--interpolate: is the weight that --weight-text determines",
+            2,
+        ),
         (["--backoff", ARPA, "--weight-text", MINI / "test.fr"], "is the text to be scor", 2),
         (["--backoff", MINI / "none"], "is not there", 1),
         (["--report", "/nowhere/r.json", "--backoff", MINI / "none"], "/nowhere is no folder", 1),
@@ -198,7 +202,7 @@ def test_what_nothing_would_end_is_not_begun(tmp_path: Path, capsys: pytest.Capt
     (tmp_path / "text").write_bytes(b"".join((MINI / "train.fr").read_bytes().splitlines(keepends=True)[:999]))
     command = ["lm", "train", str(tmp_path / "text"), "-o", str(tmp_path / "lm"), "--preset", "cho2014"]
     assert main(command) == 2
-    assert "--epochs, --max-updates, --max-minutes: one must be given, for nothing is held" in capsys.readouterr().err
+    assert "--epochs, --max-minutes, --max-updates: one must be given, for nothing is held" in capsys.readouterr().err
     assert not (tmp_path / "lm").exists()
     assert main([*command, *OPTIONS.split(), "--max-updates", "1"]) == 0
 

@@ -70,14 +70,14 @@ def test_scores_are_those_of_the_command(
             ["a"],
             {"interpolate": 0.5},
             phrasescore.UserError,
-            "--interpolate and --weight-text: interp",
+            "interpolate: needs an n-gram model",
         ),
-        (["a"], {"backoff": ARPA, "interpolate": 2.0}, phrasescore.UserError, "--interpolate: is 2.0; give a number"),
+        (["a"], {"backoff": ARPA, "interpolate": 2.0}, phrasescore.UserError, "interpolate: is 2.0; give a number"),
         (
             ["a"],
             {"backoff": ARPA, "interpolate": 0.5, "weight_text": MINI / "dev.fr"},
             phrasescore.UserError,
-            "--interpolate: is the weight that --weight-text determines",
+            "interpolate: is the weight that weight_text determines",
         ),
     ],
 )
