@@ -123,7 +123,7 @@ class _Side:
         return self.words_N[self.starts_P[pairs]]
 
     def last(self, pairs: Numbers) -> Keys:
-        return self.words_N[(self.starts_P + self.lengths_P - 1)[pairs]]
+        return self.words_N[offsets_of(self.lengths_P)[pairs + 1] - 1]
 
 
 def _features(source: _Side, target: _Side) -> Iterator[tuple[Keys, Numbers]]:
