@@ -22,10 +22,10 @@ from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import parse_entry
+from moses_integration.per_text.context_columns import ContextColumns
+from moses_integration.per_text.indexed_system import write_indexed_system
 from moses_integration.rescoring.features import FeatureSpec, load_features
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank
-from moses_integration.text_table.context_columns import ContextColumns
-from moses_integration.text_table.indexed_system import write_indexed_system
 from moses_integration.toolkits.embedded import Translating
 from phrasescore.device import choose_device, one_thread
 from phrasescore.files import write_lines

@@ -18,9 +18,9 @@ from experiments.training import train
 from moses_integration.building.system_folder import VALIDATION
 from moses_integration.building.translation_tables import PHRASE_TABLE
 from moses_integration.ini import NEW_WEIGHT, MosesIni, add_columns, add_columns_in_context, add_feature
+from moses_integration.per_text.context_columns import ContextColumns
+from moses_integration.per_text.context_sections import name_networks
 from moses_integration.rescoring.features import UNNORMALISED, FeatureSpec
-from moses_integration.text_table.context_columns import ContextColumns
-from moses_integration.text_table.context_sections import name_networks
 from phrasescore.files import sha256_of
 from phrasescore.files.documents import read_json
 from phrasescore.model_files import CONFIG, WEIGHTS

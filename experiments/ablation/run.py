@@ -25,9 +25,9 @@ from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.metrics import measure, p_value_over_runs
 from moses_integration.nbest import read_nbest
+from moses_integration.per_text.context_toolkit import ContextToolkit
 from moses_integration.rescoring.features import FeatureSpec, load_features, share_scoring
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank, starting_weights, tune_on_list
-from moses_integration.text_table.context_toolkit import ContextToolkit
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate, TuningRequest, choose_toolkit
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import from_nbest

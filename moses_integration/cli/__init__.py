@@ -20,7 +20,6 @@ from moses_integration.cli import (
     evaluate,
     expected_bleu,
     rescore,
-    strip_tags,
     text_table,
     tune,
 )
@@ -30,7 +29,7 @@ from phrasescore.cli.parser import CommandParser
 
 _COMMANDS = (
     *(build, tune, decode, evaluate, add_column, estimate_gain, expected_bleu, add_lm, rescore),
-    *(text_table, strip_tags, ems_hook),
+    *(text_table, ems_hook),
 )
 
 

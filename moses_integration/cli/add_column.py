@@ -6,10 +6,9 @@ import argparse
 from itertools import islice
 from pathlib import Path
 
-from moses_integration.cli.options import finite, read_ini
-from moses_integration.cli.texts import require_lasting
+from moses_integration.cli.options import finite_number, read_ini, require_rereadable
 from moses_integration.ini import NEW_WEIGHT, add_columns, files_at, score_count
-from moses_integration.text_table.context_sections import networks_of
+from moses_integration.per_text.context_sections import networks_of
 from phrasescore.cli.console import Reporter
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines, require_writable
@@ -36,7 +35,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--feature", metavar="LABEL", help="label of the phrase table in the ini, if there are several")
     parser.add_argument(
         "--weight",
-        type=finite,
+        type=finite_number,
         metavar="X",
         help=f"initial weight of each new column (default: {NEW_WEIGHT}, or the mean of the table's other weights if "
         "that is less)",
@@ -48,7 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     require_writable(args.output, inputs=(args.ini, args.table))
-    require_lasting(args.table, why="the ini will name it")
+    require_rereadable(args.table, why="the ini will name it")
     reporter = Reporter(quiet=False)
     ini = read_ini(args.ini, reporter, outputs=[args.output])
     if networks_of(ini):

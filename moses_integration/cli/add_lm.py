@@ -6,9 +6,9 @@ import argparse
 from itertools import count
 from pathlib import Path
 
-from moses_integration.cli.options import finite, read_ini
+from moses_integration.cli.options import finite_number, read_ini
 from moses_integration.ini import NEW_WEIGHT, add_feature, first_weight
-from moses_integration.text_table.context_sections import keep_option_weights, networks_of, with_columns
+from moses_integration.per_text.context_sections import keep_option_weights, networks_of, with_columns
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.errors import UsageError
@@ -56,7 +56,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument(
         "--weight",
-        type=finite,
+        type=finite_number,
         metavar="X",
         help=f"initial weight (default: {NEW_WEIGHT}, or the mean of the weights of the other language models if "
         "that is less)",

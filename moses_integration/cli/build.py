@@ -9,8 +9,7 @@ from pathlib import Path
 
 from moses_integration.building.build_config import BuildConfig
 from moses_integration.building.parallel_text import CleaningRules
-from moses_integration.cli.options import add_toolkit_options, toolkit_of
-from moses_integration.cli.texts import require_lasting
+from moses_integration.cli.options import add_toolkit_options, require_rereadable, toolkit_of
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, add_section_options, given_options, refuse_idle
 from phrasescore.errors import UsageError, UserError
@@ -97,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     toolkit = toolkit_of(args, reporter)
     toolkit.check_folder(args.output)
     texts = (args.source, args.target, args.alignment, *(args.validation or ()))
-    require_lasting(*texts, why="what a system is built of is read several times")
+    require_rereadable(*texts, why="what a system is built of is read several times")
     languages = (_language(args.source_language, args.source), _language(args.target_language, args.target))
     if not args.tokenised:
         _require_languages(args, languages, reporter)

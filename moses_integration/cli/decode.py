@@ -7,10 +7,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moses_integration.cli.in_context import add_in_context_option, placing
-from moses_integration.cli.options import add_binarise_option, add_toolkit_options, read_ini, toolkit_of
-from moses_integration.cli.texts import add_source_option, add_text_options, prepare_text
-from moses_integration.cli.work_folder import work_folder
+from moses_integration.cli.options import (
+    add_binarise_option,
+    add_in_context_option,
+    add_prepared_option,
+    add_source_option,
+    add_toolkit_options,
+    read_ini,
+    system_in_context,
+    toolkit_of,
+)
+from moses_integration.work_folder import work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input, require_writable
@@ -66,7 +73,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FOLDER",
         help="keep logs and filtered tables in this folder; rerunning the same command resumes",
     )
-    add_text_options(parser)
+    add_prepared_option(parser)
     add_toolkit_options(parser)
     add_binarise_option(parser)
     add_in_context_option(parser, "new folder of the network that INI was tuned with", "its folder when INI was tuned")
@@ -77,6 +84,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.building.system_text import SystemText
+    from moses_integration.prepared_text import prepare_text
     from moses_integration.toolkits.toolkit import NbestRequest
     from phrasescore.errors import naming
     from phrasescore.files import display_name, read_lines, write_lines
@@ -90,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     toolkit: Toolkit = toolkit_of(args, reporter)
     ini = read_ini(args.ini, reporter, outputs=(args.output, nbest.path if nbest else None), networks=args.in_context)
     ini.require_some_weight()
-    ini, toolkit = placing(args, ini, toolkit, reporter)
+    ini, toolkit = system_in_context(args, ini, toolkit, reporter)
     with work_folder(args.work) as folder:
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"
         with naming({prepared: Path(display_name(args.source))}):

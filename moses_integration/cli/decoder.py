@@ -32,7 +32,7 @@ from moses_integration.decoder.settings import (
     search_algorithm,
 )
 from moses_integration.ini import MosesIni
-from moses_integration.text_table.context_sections import networks_of
+from moses_integration.per_text.context_sections import networks_of
 from phrasescore import __version__
 from phrasescore.cli.console import as_line, run_command
 from phrasescore.configuration import nearest

@@ -9,12 +9,17 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_integration.cli.dev_set import add_dev_set_options, prepare_dev_set
-from moses_integration.cli.in_context import add_in_context_option, placing
-from moses_integration.cli.options import add_toolkit_options, read_ini, toolkit_of
-from moses_integration.cli.texts import add_text_options
-from moses_integration.cli.work_folder import work_folder
-from moses_integration.text_table.context_sections import networks_of
+from moses_integration.cli.options import (
+    add_dev_set_options,
+    add_in_context_option,
+    add_prepared_option,
+    add_toolkit_options,
+    read_ini,
+    system_in_context,
+    toolkit_of,
+)
+from moses_integration.per_text.context_sections import networks_of
+from moses_integration.work_folder import work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive
 from phrasescore.errors import UserError
@@ -48,7 +53,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep the prepared text and the n-best lists here")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the figures as JSON")
-    add_text_options(parser)
+    add_prepared_option(parser)
     add_toolkit_options(parser)
     add_in_context_option(parser, "estimate the gain of the column of this network, trained with `train --alignment`")
     add_quiet_option(parser)
@@ -74,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
             f"{ini.name}: has a column in context already; give the ini from before that, or no --in-context"
         )
     ini.require_some_weight()
-    ini, toolkit = placing(args, ini, toolkit, reporter, new_weight=0.0)
+    ini, toolkit = system_in_context(args, ini, toolkit, reporter, new_weight=0.0)
     weights = ini.weights_of_features()
     weight_of = dict(zip(component_names(weights), chain.from_iterable(weights.values()), strict=True))
     _asked(weight_of, weight_of, ini)
@@ -118,12 +123,13 @@ def _candidates(
 ) -> Candidates:
     """Return the n-best lists of the dev set, decoded with the weights of the ini."""
     from moses_integration.nbest import read_nbest
+    from moses_integration.prepared_text import prepare_dev_set
     from moses_integration.rescoring.reranking import check_dense
     from moses_integration.toolkits.toolkit import NbestRequest
     from moses_integration.tuning.candidates import from_nbest
     from phrasescore.errors import naming
 
-    dev = prepare_dev_set(args, ini, folder, reporter.log)
+    dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log)
     lists = folder / "dev.nbest"
     with (
         naming({dev.source: args.source}),

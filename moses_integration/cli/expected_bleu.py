@@ -11,9 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moses_integration.cli.options import natural, read_ini
-from moses_integration.cli.texts import require_lasting
-from moses_integration.cli.work_folder import work_folder
+from moses_integration.cli.options import natural, read_ini, require_rereadable
+from moses_integration.work_folder import work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_processes_option, add_quiet_option, positive
 from phrasescore.errors import UsageError, UserError
@@ -140,7 +139,7 @@ def _given_text(args: argparse.Namespace) -> Corpus | None:
         return None
     if missing:
         raise UsageError(f"--{missing[0]}: is missing; give --source, --target and --alignment, or none of them")
-    require_lasting(args.source, args.target, args.alignment, why="the training text is read several times")
+    require_rereadable(args.source, args.target, args.alignment, why="the training text is read several times")
     return Corpus(args.source, args.target, args.alignment)
 
 

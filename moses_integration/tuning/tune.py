@@ -22,7 +22,7 @@ from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
-from moses_integration.text_table.position_tags import strip_tags
+from moses_integration.per_text.position_tags import strip_tags
 from moses_integration.tuning.bleu import bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.checkpoint import Step, TuningCheckpoint

@@ -13,8 +13,8 @@ from experiments.ablation.decoding_time import time_translating
 from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.ini import MosesIni, add_columns_in_context
-from moses_integration.text_table.context_columns import ContextColumns
-from moses_integration.text_table.positions import Position
+from moses_integration.per_text.context_columns import ContextColumns
+from moses_integration.per_text.positions import Position
 from phrasescore.device import choose_device
 from phrasescore.scoring.columns import Column
 from tests.conftest import MINI
@@ -51,7 +51,7 @@ def test_what_loading_takes_is_left_out_of_the_table_of_a_text(monkeypatch: pyte
         return load_model(*arguments, **options)
 
     monkeypatch.setattr("experiments.timing._cpu_seconds", clock)
-    monkeypatch.setattr("moses_integration.text_table.indexed_system.load_model", slow_load)
+    monkeypatch.setattr("moses_integration.per_text.indexed_system.load_model", slow_load)
     monkeypatch.setattr("experiments.ablation.decoding_time.choose_device", lambda *_: choose_device("cpu", "fp32"))
     ini = MosesIni.read(MINI / "moses.ini")
     add_columns_in_context(ini, 1, 0.2)

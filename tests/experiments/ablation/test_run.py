@@ -23,8 +23,8 @@ from moses_integration.building.build_config import BuildConfig
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.metrics import measure, p_value_over_runs
 from moses_integration.nbest import NbestEntry
+from moses_integration.per_text.position_tags import strip_tags
 from moses_integration.rescoring.reranking import add_scores
-from moses_integration.text_table.position_tags import strip_tags
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.toolkit import TuningRequest
 from moses_integration.tuning.tunings import Tuning

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from moses_integration.cli import main
-from moses_integration.cli.work_folder import work_folder
 from moses_integration.ini import MosesIni
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.tuning.tunings import Tuning
+from moses_integration.work_folder import work_folder
 from tests.cli.running import last_of_each
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import command, environment, run, sentence_of

@@ -19,15 +19,15 @@ from moses_integration.cli import main
 from moses_integration.cli.decoder import main as decoder
 from moses_integration.ini import IN_CONTEXT, MosesIni
 from moses_integration.nbest import read_nbest, segments_of
-from moses_integration.text_table import context_columns as per_text
-from moses_integration.text_table.context_sections import (
+from moses_integration.per_text import context_columns as per_text
+from moses_integration.per_text.context_sections import (
     NETWORKS,
     NETWORKS_SHA256,
     OPTIONS_BY,
     networks_of,
     with_columns,
 )
-from moses_integration.text_table.position_tags import MARK
+from moses_integration.per_text.position_tags import MARK
 from phrasescore import annotate
 from phrasescore.cli import main as phrasescore
 from phrasescore.errors import UsageError
@@ -219,7 +219,7 @@ def test_a_long_text_is_translated_part_by_part(
     decode = ["decode", str(tuned), "--source", str(small_dev[0]), *EMBEDDED]
     found = []
     for size in (1000, 5):
-        monkeypatch.setattr("moses_integration.text_table.context_toolkit._PART", size)
+        monkeypatch.setattr("moses_integration.per_text.context_toolkit._PART", size)
         out, lists, work = (tmp_path / f"{name}{size}" for name in ("out", "lists", "work"))
         assert main([*decode, "-o", str(out), "--nbest", str(lists), "5", "--work", str(work)]) == 0
         assert len([*work.glob("indexed*/moses.ini")]) == -(-12 // size)
@@ -232,7 +232,7 @@ def test_a_long_text_is_translated_part_by_part(
 def test_moses_translates_part_by_part_as_we_do(
     moses_home: Path, tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moses_integration.text_table.context_toolkit._PART", 5)
+    monkeypatch.setattr("moses_integration.per_text.context_toolkit._PART", 5)
     decode = ["decode", str(tuned), "--source", str(small_dev[0]), "--prepared", "-q", "--processes", "1"]
     found = []
     for toolkit in ("embedded", "moses"):
@@ -280,7 +280,7 @@ def test_moses_tunes_as_we_do_and_by_hand(
 def test_faults_of_a_long_text_are_told_by_its_lines(
     tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("moses_integration.text_table.context_toolkit._PART", 2)
+    monkeypatch.setattr("moses_integration.per_text.context_toolkit._PART", 2)
     text = tmp_path / "text"
     text.write_text("the dog\nthe cat\nthe | men\n")
     assert main(["decode", str(tuned), "--source", str(text), "-o", str(tmp_path / "out"), *EMBEDDED]) == 1
@@ -316,8 +316,11 @@ def test_the_column_is_what_the_network_says_in_the_sentence(network: Path, tmp_
 
 def test_tuned_weights_choose_no_other_options(network: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
     """Translation options do not depend on tuned weights, neither from `tune` nor from Moses' scripts."""
-    index = ["text-table", INI, "--source", str(small_dev[0]), "--prepared", "--in-context", str(network), "-q"]
-    command = [*index, "--processes", "1", "--device", "cpu", "--precision", "fp32", "--table-limit", "2"]
+    ini = MosesIni.read(Path(INI)).with_absolute_paths()
+    ini.set_argument("TranslationModel0", "table-limit", "2")
+    ini.write(tmp_path / "moses.ini")
+    index = ["text-table", str(tmp_path / "moses.ini"), "--source", str(small_dev[0]), "--prepared", "-q"]
+    command = [*index, "--in-context", str(network), "--processes", "1", "--device", "cpu", "--precision", "fp32"]
 
     def options(folder: str, *more: str) -> list[list[bytes]]:
         assert main([*command, "-o", str(tmp_path / folder), *more]) == 0
@@ -508,7 +511,7 @@ def test_what_moses_refuses_is_refused_before_anything_is_scored(
     """Input that Moses rejects is an error before scoring, and the message has the user's file name."""
     monkeypatch.setenv("MOSES_HOME", str(fake_moses(tmp_path / "moses")))
     monkeypatch.setattr(
-        "moses_integration.text_table.context_columns.ContextColumns.values", Mock(side_effect=KilledError)
+        "moses_integration.per_text.context_columns.ContextColumns.values", Mock(side_effect=KilledError)
     )
     renamed = tmp_path / "renamed.ini"
     lines = [line.replace("LM0", "LM_0") for line in MosesIni.read(Path(INI)).with_absolute_paths().lines]

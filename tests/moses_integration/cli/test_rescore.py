@@ -15,7 +15,7 @@ import pytest
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest, write_nbest
-from moses_integration.text_table.position_tags import tag_word
+from moses_integration.per_text.position_tags import tag_word
 from moses_integration.tuning.bleu import read_references
 from phrasescore.files import read_lines, sha256_of, write_lines
 from tests.cli.running import last_of_each
@@ -290,6 +290,11 @@ def test_a_feature_without_a_line_of_weights_weighs_1(
     assert "LM0=" not in (tmp_path / "moses.ini").read_text()
 
 
+def test_repeated_seeds(rescore: Rescore, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rescore(*TUNE, "-o", "x", "--seeds", "1", "2", "1") == 2
+    assert "--seeds: 1 is given twice" in capsys.readouterr().err
+
+
 def test_scorers_with_one_label(rescore: Rescore, capsys: pytest.CaptureFixture[str]) -> None:
     assert rescore(*TUNE, "-o", "x", "--scorer", "A=a", "--scorer", "A=b") == 2
     assert "--scorer A=: is given twice; give each scorer a label of its own" in capsys.readouterr().err
@@ -405,7 +410,6 @@ def test_sparse_features_are_named(
         [*TUNE, "-o", "x", "--scorer", "phrases:rnn"],
         [*TUNE, "-o", "x", "--scorer", "RNN="],
         [*TUNE, "-o", "x", "--seeds", "-1"],
-        [*TUNE, "-o", "x", "--seeds", "1", "2", "1"],
     ],
 )
 def test_wrong_usage(rescore: Rescore, arguments: list[object], capsys: pytest.CaptureFixture[str]) -> None:

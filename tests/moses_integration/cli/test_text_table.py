@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moses_integration.cli import main
-from moses_integration.text_table.position_tags import tag_word
+from moses_integration.per_text.position_tags import tag_word
 from tests.conftest import MINI
 
 INI = str(MINI / "moses.ini")
@@ -47,12 +47,6 @@ def test_a_text_is_indexed_and_translated(
         outputs[name] = capfd.readouterr()
     assert outputs["indexed"] == outputs["plain"]
     assert len(outputs["plain"].out.splitlines()) == 12
-
-
-def test_fewer_options(small_dev: tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    index = ["text-table", INI, "--source", str(small_dev[0]), "--prepared", "-o", str(tmp_path / "indexed")]
-    assert main([*index, "--table-limit", "1"]) == 0
-    assert "with 269 lines (22 a sentence) for 269 positions" in capfd.readouterr().err
 
 
 def test_an_empty_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from moses_integration.cli import main
-from moses_integration.cli.options import say_spread
+from moses_integration.cli.options import log_spread
 from moses_integration.ini import MosesIni
 from moses_integration.toolkits.toolkit import choose_toolkit
 from moses_integration.tuning.tunings import Tuning
@@ -31,10 +31,10 @@ def test_the_next_command_takes_text_of_the_same_kind(
 
 @pytest.mark.parametrize(
     ("bleu", "said"),
-    [(0.0, "no translation has 4 words in a row"), (1.4, "dev BLEU is no higher than chance makes it"), (2.5, "")],
+    [(0.0, "dev BLEU is 0, since no translation"), (1.4, "dev BLEU is no higher than that of random"), (2.5, "")],
 )
 def test_a_reference_of_other_sentences_is_told_of(bleu: float, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    say_spread([Tuning(1, {}, bleu)], Reporter(quiet=False))
+    log_spread([Tuning(1, {}, bleu)], Reporter(quiet=False))
     told = capsys.readouterr().err
     assert told.startswith(said)
     assert ("check that the dev text and its reference belong together" in told) == bool(said)

@@ -17,7 +17,7 @@ from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.metrics import measure
 from moses_integration.nbest import read_nbest
-from moses_integration.text_table.context_sections import networks_of
+from moses_integration.per_text.context_sections import networks_of
 from phrasescore.cli import main as phrasescore
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import environment, sentence_of, succeed
@@ -138,7 +138,7 @@ def test_a_dev_set_that_teaches_nothing_is_told_of(
     assert f"{plain_texts}/dev.fr: has 12 lines where {reference} has 11; give ref" in capsys.readouterr().err
     reference.write_text("x\n" * 12)
     assert main(tune) == 0
-    assert "no translation has 4 words in a row as its reference has them, so BLEU is 0" in capsys.readouterr().err
+    assert "dev BLEU is 0, since no translation shares 4 words in a row with its reference" in capsys.readouterr().err
     assert tuned.exists()
 
 

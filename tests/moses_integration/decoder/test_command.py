@@ -22,7 +22,7 @@ from moses_integration.decoder.output import details, translation_line
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.nbest import NbestEntry, read_nbest
-from moses_integration.text_table.context_sections import name_networks
+from moses_integration.per_text.context_sections import name_networks
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import CRASH_WORDS

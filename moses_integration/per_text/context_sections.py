@@ -1,4 +1,4 @@
-"""The sections of a moses.ini that declare networks for scores in context.
+"""The sections of a moses.ini that declare networks for columns in context.
 
 Only per-text phrase tables have these columns; the table that the ini names lacks them. Moses rejects the sections and
 the argument `in-context=` of the phrase table, so no decoder mistakes the ini for a complete system.
@@ -6,15 +6,15 @@ the argument `in-context=` of the phrase table, so no decoder mistakes the ini f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_integration.ini import IN_CONTEXT, MosesIni, Weights
+from moses_integration.ini import IN_CONTEXT, MosesIni, Weights, add_columns_in_context
 from phrasescore.errors import UserError
 
 if TYPE_CHECKING:
-    from moses_integration.text_table.context_columns import ContextColumns
+    from moses_integration.per_text.context_columns import ContextColumns
 
 NETWORKS = "in-context"
 """Section with the model folders of the networks."""
@@ -27,11 +27,7 @@ _AGAIN = "tune again, with --in-context, the ini that it was made of"
 
 
 def networks_of(ini: MosesIni) -> list[str]:
-    """Return the model folders of the networks, empty if the ini has no column in context.
-
-    Raises:
-        UserError: the ini has a column in context but no networks, or networks but no such column.
-    """
+    """Return the model folders of the networks, empty if the ini has no column in context."""
     folders = ini.values(NETWORKS)
     marked = [feature for feature in ini.features() if IN_CONTEXT in feature.arguments]
     if marked and not folders:
@@ -41,16 +37,41 @@ def networks_of(ini: MosesIni) -> list[str]:
     return folders
 
 
-def name_networks(ini: MosesIni, folders: Iterable[str | Path], fingerprint: str | None = None) -> None:
-    """Declare the networks of an ini, before it is tuned with them.
+def with_networks(
+    ini: MosesIni,
+    columns: ContextColumns,
+    folders: Sequence[Path] | None = None,
+    new_weight: float | None = None,
+    *,
+    tunes: bool = False,
+) -> MosesIni:
+    """Return a system that declares the networks of `columns`.
 
     Args:
-        ini: complete, with the column of the networks.
-        folders: model folders of the networks.
-        fingerprint: of their scorer; without it, a later change of the network's weights is not detected.
+        ini: the system.
+        columns: the columns of the networks.
+        folders: model folders of the networks; None for those of the ini.
+        new_weight: initial weight of a new column; None if the ini must already have the column.
+        tunes: whether the weights are tuned anew, so that other networks than those of the ini are no error.
 
     Raises:
-        UserError: a path cannot be written to a moses.ini, or an ini tuned with networks has no option weights.
+        UserError: the ini lacks the column, or was tuned with other networks.
+    """
+    ini, known = ini.copy(), networks_of(ini)
+    if not known:
+        if new_weight is None:
+            raise UserError(f"{ini.name}: has no column for --in-context; give the ini that `tune --in-context` wrote")
+        add_columns_in_context(ini, len(columns.columns), new_weight)
+    if tunes or not known:
+        name_networks(ini, folders or known, columns.scorer.fingerprint)
+    require_tuned_for(ini, columns)
+    return ini
+
+
+def name_networks(ini: MosesIni, folders: Iterable[str | Path], fingerprint: str | None = None) -> None:
+    """Declare the networks of an ini that has their column, before it is tuned with them.
+
+    Without the fingerprint of their scorer, a later change of the networks is not detected.
     """
     _require_option_weights(ini)
     keep_option_weights(ini)
@@ -60,24 +81,22 @@ def name_networks(ini: MosesIni, folders: Iterable[str | Path], fingerprint: str
 
 def without_columns(ini: MosesIni) -> MosesIni:
     """Return the system for the phrase table that the ini names, without columns in context."""
-    table, weights = ini.phrase_table(), ini.weights_of_table(ini.phrase_table())
-    system = _without_sections(ini)
+    table, system = ini.phrase_table(), _without_sections(ini)
     if table.weight_count > table.width:
-        system.set_weights({table.label: weights[: table.width]})
+        system.set_weights({table.label: ini.weights_of_table(table)[: table.width]})
     return system
 
 
 def with_columns(ini: MosesIni) -> MosesIni:
     """Return the system for a per-text phrase table, with columns in context; paths do not change."""
-    table = ini.phrase_table()
-    system = _without_sections(ini)
+    table, system = ini.phrase_table(), _without_sections(ini)
     if table.weight_count > table.width:
         system.set_argument(table.label, "num-features", str(table.weight_count))
     return system
 
 
 def _without_sections(ini: MosesIni) -> MosesIni:
-    """Return a copy without the argument and the sections for columns in context."""
+    """Return a copy of the ini without its declarations of columns in context."""
     system = ini.copy()
     system.remove_argument(ini.phrase_table().label, IN_CONTEXT)
     for section in (NETWORKS, NETWORKS_SHA256, OPTIONS_BY):
@@ -86,11 +105,7 @@ def _without_sections(ini: MosesIni) -> MosesIni:
 
 
 def require_tuned_for(ini: MosesIni, columns: ContextColumns) -> None:
-    """Check that the weights of an ini were tuned with these networks, if it has their fingerprint.
-
-    Raises:
-        UserError: they were tuned with other networks, or the ini has no option weights.
-    """
+    """Raise an error if the ini records that its weights were tuned with other networks."""
     _require_option_weights(ini)
     tuned_with = ini.values(NETWORKS_SHA256)
     if tuned_with and tuned_with != [columns.scorer.fingerprint]:
@@ -101,17 +116,13 @@ def require_tuned_for(ini: MosesIni, columns: ContextColumns) -> None:
 
 
 def _require_option_weights(ini: MosesIni) -> None:
-    """Check that an ini with networks has the weights that chose the options in tuning: its own would choose others."""
+    """Check that an ini with networks has the weights that selected options in tuning: its own would select others."""
     if ini.values(NETWORKS) and not ini.values(OPTIONS_BY):
         raise UserError(f"{ini.name}: has no section [{OPTIONS_BY}], by which options were chosen in tuning; {_AGAIN}")
 
 
 def option_weights(ini: MosesIni) -> Weights | None:
-    """Return the weights by which tuning selected translation options, None if the ini does not have them.
-
-    Raises:
-        UserError: they do not match the ini's features.
-    """
+    """Return the weights by which tuning selected translation options, None if the ini does not have them."""
     kept = ini.weights(OPTIONS_BY)
     if kept and _widths(kept) != _widths(ini.weights_of_features()):
         raise UserError(f"{ini.location(OPTIONS_BY)}: [{OPTIONS_BY}] has not the weights of the features; {_AGAIN}")

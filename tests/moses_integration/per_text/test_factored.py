@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_integration.ini import MosesIni
-from moses_integration.text_table.context_columns import ContextColumns
-from moses_integration.text_table.indexed_system import IndexedSystem, write_indexed_system
+from moses_integration.ini import MosesIni, add_columns_in_context
+from moses_integration.per_text.context_columns import ContextColumns
+from moses_integration.per_text.indexed_system import IndexedSystem, write_indexed_system
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit
@@ -22,7 +22,7 @@ from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.vocabulary import Vocabulary
 from tests.conftest import MINI
-from tests.moses_integration.text_table.test_indexed_system import Recorded, table_of, translate
+from tests.moses_integration.per_text.test_indexed_system import Recorded, table_of, translate
 
 TAGS = "KENLM name=LM1 factor=1 path={folder}/tags.arpa order=2\n"
 ONE_GRAMS = {"<unk>": "-2", "<s>": "-99", "</s>": "-0.9", "T0": "-0.5", "T1": "-0.6", "T2": "-0.8", "UNK": "-1.5"}
@@ -65,6 +65,7 @@ def factored_ini(folder: Path, *, tags: bool) -> MosesIni:
 
 def indexed_in(ini: MosesIni, text: Path, folder: Path) -> IndexedSystem:
     folder.mkdir()
+    add_columns_in_context(ini, 2)
     return write_indexed_system(ini, text, folder, Recorded())
 
 
@@ -91,6 +92,7 @@ def test_a_network_scores_the_surface_form(tmp_path: Path) -> None:
     for name, system in (("factored", ini), ("plain", MosesIni.read(MINI / "moses.ini"))):
         system = system.with_absolute_paths()
         system.set_argument("TranslationModel0", "table-limit", "3")
+        add_columns_in_context(system, 1)
         (tmp_path / name).mkdir()
         indexed = write_indexed_system(system, tmp_path / "text", tmp_path / name, ContextColumns(scorer, 1))
         columns.append([float(line.split(b" ||| ")[2].split()[-1]) for line in table_of(indexed)])

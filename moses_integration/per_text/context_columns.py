@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from moses_integration.decoder.phrases import Floats, Words
-from moses_integration.text_table.positions import Position
+from moses_integration.per_text.positions import Position
 from phrasescore.files.resumable import resumable_output
 from phrasescore.plugins import loaded_plugins
 from phrasescore.scoring.columns import Column

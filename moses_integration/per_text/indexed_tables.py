@@ -1,22 +1,50 @@
-"""Per-text phrase and reordering tables, with one copy of a line for each position where it applies.
+"""The files of a per-text table: phrase and reordering tables, and the digest of their text.
 
-Lines are sorted by the bytes of their source phrase, as Moses' converters to binary tables require.
+The tables have one copy of a line for each position where it applies. Lines are sorted by the bytes of their source
+phrase, as Moses' converters to binary tables require.
+
 Shapes: O options at all positions, ordered by position, K new columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.decoder.tables import ReorderingTable
-from moses_integration.text_table.positions import Copy, Position
+from moses_integration.ini import MosesIni
+from moses_integration.per_text.positions import Copy, Position
+from phrasescore.errors import UserError
+from phrasescore.files import sha256_of, write_json
+from phrasescore.files.documents import read_json
 from phrasescore.phrases import offsets_of
 from phrasescore.scoring.columns import Column
 from phrasescore.table.entry import SEPARATOR, cut_line, without_end
 from phrasescore.table.factors import SURFACE
+
+DIGEST = "text.json"
+"""Name of a file with the digest of the text. The digest is not in the ini, because mert-moses.pl writes a new ini."""
+_KEY = "text_sha256"
+
+
+def write_digest(folder: Path, text: Path) -> None:
+    """Write the digest of the text of the tables in a folder."""
+    write_json(folder / DIGEST, {_KEY: sha256_of(text)})
+
+
+def digest_of_text(ini: MosesIni) -> str | None:
+    """Return the SHA-256 of the text of an ini's per-text phrase table, None for other tables."""
+    named = [ini.path_of(one) for one in ini.features() if one.is_phrase_table and "path" in one.arguments]
+    for path in (table.with_name(DIGEST) for table in named):
+        if path.exists():
+            digest = read_json(path, "make the table again").get(_KEY)
+            if not isinstance(digest, str):
+                raise UserError(f"{path}: has no `{_KEY}`; make the table again")
+            return digest
+    return None
 
 
 def phrase_lines(

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from moses_integration.ini import MosesIni, add_columns_in_context
-from moses_integration.text_table.context_sections import (
+from moses_integration.per_text.context_sections import (
     keep_option_weights,
     name_networks,
     option_weights,

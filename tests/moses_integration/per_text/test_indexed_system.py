@@ -17,12 +17,12 @@ from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
-from moses_integration.ini import MosesIni
-from moses_integration.text_table.context_columns import ContextColumns
-from moses_integration.text_table.indexed_system import IndexedSystem, write_indexed_system
-from moses_integration.text_table.position_tags import MARK, strip_tags, tag_word
-from moses_integration.text_table.positions import Position
-from moses_integration.text_table.text_digest import digest_of_text
+from moses_integration.ini import MosesIni, add_columns_in_context
+from moses_integration.per_text.context_columns import ContextColumns
+from moses_integration.per_text.indexed_system import IndexedSystem, write_indexed_system
+from moses_integration.per_text.indexed_tables import digest_of_text
+from moses_integration.per_text.position_tags import MARK, strip_tags, tag_word
+from moses_integration.per_text.positions import Position
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit
@@ -150,13 +150,24 @@ def small_system(*lines: Line, table_limit: int = 20) -> SmallSystem:
     return SmallSystem(lines=lines, weights=weights, table_limit=table_limit)
 
 
-def index_lines(tmp_path: Path, system: SmallSystem, *text: bytes, **options: object) -> IndexedSystem:
+def index_lines(
+    tmp_path: Path,
+    system: SmallSystem,
+    *text: bytes,
+    columns: ContextColumns | None = None,
+    weights: Sequence[float] = (),
+) -> IndexedSystem:
+    """Write the system of a text; `weights` are the table's in a tuned ini."""
     (tmp_path / "system").mkdir()
     (tmp_path / "indexed").mkdir()
     write_lines(tmp_path / "text.in", text)
-    return write_indexed_system(
-        system.write(tmp_path / "system"), tmp_path / "text.in", tmp_path / "indexed", **options
-    )  # type: ignore[arg-type]
+    ini = system.write(tmp_path / "system")
+    if columns:
+        add_columns_in_context(ini, len(columns.columns))
+    tuned = MosesIni(ini.lines, "tuned.ini")
+    if weights:
+        tuned.set_weights({"T": weights})
+    return write_indexed_system(ini, tmp_path / "text.in", tmp_path / "indexed", columns, tuned if weights else None)
 
 
 A, B, AB = (
@@ -222,19 +233,16 @@ def test_lines_are_sorted_as_converters_want_them(odd_text: Path, tmp_path: Path
         assert len(sources) > 1000
 
 
-@pytest.mark.parametrize(("limit", "kept"), [(None, 2), (0, 4), (1, 1), (3, 3)])
-def test_the_best_options_are_kept_in_their_order(tmp_path: Path, limit: int | None, kept: int) -> None:
+@pytest.mark.parametrize(("limit", "best"), [(0, b"PQRS"), (1, b"Q"), (2, b"QS"), (3, b"QRS")])
+def test_the_best_options_are_kept_in_their_order(tmp_path: Path, limit: int, best: bytes) -> None:
     options = [Line((b"a",), (word,), (score,)) for word, score in ((b"P", 0.1), (b"Q", 0.4), (b"R", 0.2), (b"S", 0.4))]
-    indexed = index_lines(tmp_path, small_system(*options, table_limit=2), b"a a", table_limit=limit)
-    # The decoder's limit is unchanged.
-    assert MosesIni.read(indexed.ini).phrase_table().arguments["table-limit"] == "2"
-    best = {1: b"Q", 2: b"QS", 3: b"QRS", 4: b"PQRS"}[kept]
+    indexed = index_lines(tmp_path, small_system(*options, table_limit=limit), b"a a")
     assert [line.split()[2] for line in table_of(indexed)] == [bytes([word]) for word in best] * 2
 
 
 def test_other_weights_choose_other_options(tmp_path: Path) -> None:
     options = [Line((b"a",), (b"P",), (0.1,)), Line((b"a",), (b"Q",), (0.4,))]
-    indexed = index_lines(tmp_path, small_system(*options), b"a", table_limit=1, weights={"T": [-0.5]})
+    indexed = index_lines(tmp_path, small_system(*options, table_limit=1), b"a", weights=[-0.5])
     assert [line.split()[2] for line in table_of(indexed)] == [b"P"]
     assert MosesIni.read(indexed.ini).weights()["T"] == [-0.5]
 
@@ -280,6 +288,8 @@ def test_columns_stand_before_the_other_fields(odd_text: Path, tmp_path: Path) -
     for number, columns in enumerate((None, Recorded())):
         (tmp_path / str(number)).mkdir()
         ini = MosesIni.read(MINI / "moses.ini")
+        if columns:
+            add_columns_in_context(ini, len(columns.columns))
         made.append(table_of(write_indexed_system(ini, odd_text, tmp_path / str(number), columns)))
     for plain, wider in zip(*made, strict=True):
         fields, more = plain.split(b" ||| "), wider.split(b" ||| ")
@@ -302,7 +312,7 @@ def test_columns_change_the_translation(tmp_path: Path) -> None:
             return np.array([[0], [-1000], [0], [1000]], np.float64)
 
     system = small_system(Line((b"a",), (b"P",), (0.5,)), Line((b"a",), (b"Q",), (0.25,)))
-    weights = {"T": [0.5, 0.3]}
+    weights = [0.5, 0.3]
     indexed = index_lines(tmp_path, system, b"a", b"a", columns=Second(), weights=weights)
     ini = MosesIni.read(indexed.ini)
     assert ini.weights()["T"] == [0.5, 0.3]
@@ -312,7 +322,7 @@ def test_columns_change_the_translation(tmp_path: Path) -> None:
 
 def test_weights_must_fit(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"tuned\.ini: T has 3 features but 1 weights"):
-        index_lines(tmp_path, small_system(A), b"a", columns=Recorded(), weights={"T": [1.0]}, origin="tuned.ini")
+        index_lines(tmp_path, small_system(A), b"a", columns=Recorded(), weights=[1.0])
     assert [*(tmp_path / "indexed").iterdir()] == []
 
 
@@ -328,9 +338,11 @@ def test_columns_must_be_numbers_for_each_option(tmp_path: Path) -> None:
 
     (tmp_path / "indexed").mkdir()
     write_lines(tmp_path / "in", [b"a"])
+    ini = small_system(A).write(tmp_path)
+    add_columns_in_context(ini, 1)
     for values in (np.zeros((2, 1)), np.zeros((1, 2)), np.full((1, 1), np.nan)):
         with pytest.raises(ValueError, match="not as many as were promised, or not numbers"):
-            write_indexed_system(small_system(A).write(tmp_path), tmp_path / "in", tmp_path / "indexed", Wrong(values))
+            write_indexed_system(ini, tmp_path / "in", tmp_path / "indexed", Wrong(values))
 
 
 # Input without a per-text table
@@ -377,6 +389,7 @@ def test_a_fault_leaves_the_system_from_before(tmp_path: Path) -> None:
         MosesIni.read(tmp_path / "system" / "moses.ini"),
         {path: path.read_bytes() for path in folder.iterdir()},
     )
+    add_columns_in_context(ini, 2)
     assert {path.name for path in before} == {"moses.ini", "phrase-table.gz", "text", "text.json"}
     write_lines(tmp_path / "text.in", [b"b"])
     columns = Faulty()
@@ -385,9 +398,7 @@ def test_a_fault_leaves_the_system_from_before(tmp_path: Path) -> None:
         write_indexed_system(ini, tmp_path / "text.in", folder, columns)
     columns.fault = None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "moses_integration.text_table.indexed_system.write_lines", Mock(side_effect=FullDiskError("full"))
-        )
+        patch.setattr("moses_integration.per_text.indexed_system.write_lines", Mock(side_effect=FullDiskError("full")))
         with pytest.raises(FullDiskError):
             write_indexed_system(ini, tmp_path / "text.in", folder, columns)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before

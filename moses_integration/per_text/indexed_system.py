@@ -11,17 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from moses_integration.decoder.declaration import declare_model, load_model
-from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Words, require_words, words_of
 from moses_integration.decoder.reordering import LexicalReordering
-from moses_integration.decoder.settings import DecoderSettings, UnsupportedError, read_settings
-from moses_integration.ini import IN_CONTEXT, MosesIni, Weights, add_columns_in_context
-from moses_integration.text_table.context_columns import ContextColumns
-from moses_integration.text_table.context_sections import option_weights, with_columns, without_columns
-from moses_integration.text_table.indexed_tables import phrase_lines, reordering_lines
-from moses_integration.text_table.position_tags import require_untagged
-from moses_integration.text_table.positions import Position, copies, find_positions, index_text
-from moses_integration.text_table.text_digest import DIGEST, write_digest
+from moses_integration.decoder.settings import UnsupportedError, read_settings
+from moses_integration.ini import MosesIni, Weights
+from moses_integration.per_text.context_columns import ContextColumns
+from moses_integration.per_text.context_sections import option_weights, with_columns, without_columns
+from moses_integration.per_text.indexed_tables import DIGEST, phrase_lines, reordering_lines, write_digest
+from moses_integration.per_text.position_tags import require_untagged
+from moses_integration.per_text.positions import Position, copies, find_positions, index_text
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, require_writable, write_atomically, write_lines
 from phrasescore.text import text_lines
@@ -48,31 +46,21 @@ class IndexedSystem:
 
 
 def write_indexed_system(
-    ini: MosesIni,
-    text: Path,
-    folder: Path,
-    columns: ContextColumns | None = None,
-    weights: Weights | None = None,
-    origin: str = "weights",
-    table_limit: int | None = None,
-    chosen_by: Weights | None = None,
+    ini: MosesIni, text: Path, folder: Path, columns: ContextColumns | None = None, tuned: MosesIni | None = None
 ) -> IndexedSystem:
     """Write the system for one text; any toolkit translates the indexed text as it translates the text with `ini`.
 
     There is one exception: a copied word with a position tag (see `index_text`) is unknown to the language model.
 
-    The same call resumes a run that was interrupted while it scored phrase pairs.
+    The same call resumes a run that was interrupted while it scored phrase pairs. With columns in context, translation
+    options are selected by the weights that tuning recorded, else by those of `ini`; the columns have no part in it.
 
     Args:
-        ini: the system; it may already have weights for the new columns (`add_columns_in_context`).
+        ini: the system; with `columns`, it has weights for them (see `add_columns_in_context`).
         text: prepared sentences.
         folder: for ini, text and tables; the ini is written last.
         columns: the columns to add to the phrase table.
-        weights: of the system with the new columns; None for the ini's weights, with initial weights for new columns.
-        origin: the source of `weights`, for messages.
-        table_limit: the number of options to keep for a phrase, ranked by all features except the new columns; 0 for
-            all, None for the ini's table limit.
-        chosen_by: other weights to rank options by; None for the weights recorded by tuning, or else the system's.
+        tuned: another ini, to take the weights from.
 
     Raises:
         UserError: the text contains `|` or position tags, the weights do not match the features, or the embedded
@@ -81,33 +69,27 @@ def write_indexed_system(
     lines = list(text_lines(text))
     require_indexable(lines, text)
     sentences = [words_of(line) for line in lines]
-    tables = _tables(ini, folder)
-    if columns and IN_CONTEXT not in ini.phrase_table().arguments:
-        ini = ini.copy()
-        add_columns_in_context(ini, len(columns.columns))
-    system = without_columns(ini)
+    tables, system = _tables(ini, folder), without_columns(ini)
     try:
-        indexed = _declare(with_columns(ini), tables, weights, origin)
+        indexed = _declare(with_columns(ini), tables, tuned)
         settings = read_settings(system)
     except UnsupportedError as error:
         raise UserError(error.for_any_toolkit) from error
-    model = _load(system, sentences, settings, chosen_by or option_weights(ini) or weights)
-    if table_limit is not None:
-        model.table_limit = table_limit
+    model = load_model(system, sentences, settings, factored_targets=True)
+    model.set_weights(_selecting_weights(ini, tuned, in_context=columns is not None))
     positions = list(find_positions(model, sentences, settings.search.longest_phrase))
     with _unfinished(folder, [*(path.name for path in tables.values()), TEXT, DIGEST, INI]) as unfinished:
         values_OK = _values(columns, sentences, positions, unfinished / _SCRATCH)
-        named = index_text(sentences, positions)
-        copied = copies(model, sentences, positions, named)
-        _write(
-            unfinished / tables[ini.phrase_table().label].name,
-            phrase_lines(positions, named, columns.columns if columns else (), values_OK),
-        )
+        tagged = index_text(sentences, positions)
+        new = columns.columns if columns else ()
+        phrase_table = unfinished / tables[ini.phrase_table().label].name
+        _write(phrase_table, phrase_lines(positions, tagged, new, values_OK))
+        copied = copies(model, sentences, positions, tagged)
         for feature in model.features:
             if isinstance(feature, LexicalReordering):
                 table = unfinished / tables[feature.label].name
-                _write(table, reordering_lines(feature.table, positions, named, copied))
-        write_lines(unfinished / TEXT, (b" ".join(sentence) for sentence in named))
+                _write(table, reordering_lines(feature.table, positions, tagged, copied))
+        write_lines(unfinished / TEXT, (b" ".join(sentence) for sentence in tagged))
         write_digest(unfinished, unfinished / TEXT)
         # The absolute paths of this ini have no files yet, so write it without checking them.
         write_atomically(unfinished / INI, indexed.to_bytes())
@@ -139,7 +121,7 @@ def _unfinished(folder: Path, names: Sequence[str]) -> Iterator[Path]:
 
 
 def require_indexable(lines: Sequence[bytes], text: Path) -> None:
-    """Raise a UserError, with the line number, if a sentence contains `|` or position tags."""
+    """Raise an error, with the line number, if a sentence contains `|` or position tags."""
     require_words(lines, text)
     require_untagged(lines, text)
 
@@ -151,29 +133,30 @@ def _tables(ini: MosesIni, folder: Path) -> dict[str, Path]:
     return tables | {label: folder / f"reordering-table{number or ''}.gz" for number, label in enumerate(reorderings)}
 
 
-def _declare(ini: MosesIni, tables: Mapping[str, Path], weights: Weights | None, origin: str) -> MosesIni:
-    """Return an ini with the given tables and weights; check it before the work starts."""
+def _declare(ini: MosesIni, tables: Mapping[str, Path], tuned: MosesIni | None) -> MosesIni:
+    """Return an ini with the given tables and the weights of `tuned`; check it before the work starts."""
     indexed = ini.with_absolute_paths()
     for label, path in tables.items():
         # Resolve only the parent: a link of an earlier system is replaced, not followed.
         indexed.set_argument(label, "path", str(path.parent.resolve() / path.name))
     model = declare_model(indexed, factored_targets=True)
-    if weights is not None:
-        model.set_weights(weights, origin)
+    if tuned is not None:
+        weights = tuned.weights_of_features()
+        model.set_weights(weights, tuned.name)
         indexed.set_weights(weights)
     ini.require_files()
     return indexed
 
 
-def _load(
-    ini: MosesIni, sentences: Sequence[Words], settings: DecoderSettings, weights: Weights | None
-) -> LogLinearModel:
-    """Load the part of a system that the sentences need; `weights` may include those of columns in context."""
-    model, table = load_model(ini, sentences, settings, factored_targets=True), ini.phrase_table()
-    if weights is not None:
-        own = {table.label: weights[table.label][: table.width]} if table.label in weights else {}
-        model.set_weights({**weights, **own})
-    return model
+def _selecting_weights(ini: MosesIni, tuned: MosesIni | None, *, in_context: bool) -> Weights:
+    """Return the weights that select translation options, without those of columns in context."""
+    tuned = tuned or ini
+    weights = option_weights(tuned) or option_weights(ini)
+    if weights is None:
+        # Tuning by Moses' scripts records no weights; it used the options that `ini` selects.
+        weights = (ini if in_context else tuned).weights_of_features()
+    table = ini.phrase_table()
+    return {**weights, table.label: weights[table.label][: table.width]}
 
 
 def _values(

@@ -11,11 +11,11 @@ import pytest
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.nbest import read_nbest
-from moses_integration.text_table import context_toolkit as toolkit_module
-from moses_integration.text_table.context_columns import ContextColumns
-from moses_integration.text_table.context_sections import keep_option_weights, option_weights
-from moses_integration.text_table.context_toolkit import ContextToolkit
-from moses_integration.text_table.positions import Position
+from moses_integration.per_text import context_toolkit as toolkit_module
+from moses_integration.per_text.context_columns import ContextColumns
+from moses_integration.per_text.context_sections import keep_option_weights, option_weights
+from moses_integration.per_text.context_toolkit import ContextToolkit
+from moses_integration.per_text.positions import Position
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.toolkit import NbestRequest
 from phrasescore.files import write_lines

@@ -1,0 +1,94 @@
+"""Prepare dev and test texts for a system as its training text was prepared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from moses_integration.building.system_text import SystemText
+from moses_integration.building.text_form import SYSTEM_TEXT_ADVICE, DeclaredForm, warn_about_form
+from moses_integration.ini import MosesIni
+from moses_integration.per_text.indexed_tables import digest_of_text
+from moses_integration.tuning.bleu import read_references
+from moses_integration.tuning.tune import References, check_dev_set
+from phrasescore.errors import UserError
+from phrasescore.files import display_name, sha256_of, write_lines
+from phrasescore.text import Log, no_log, note_one_sided, text_lines
+
+
+@dataclass(frozen=True)
+class DevSet:
+    """A prepared dev set, in files and in memory."""
+
+    source: Path
+    references: list[Path]
+    sentences: list[bytes]
+    translations: References
+    """One or more references of each sentence."""
+
+
+def prepare_text(
+    ini: MosesIni | None, side: str, raw: str | Path, prepared: Path, is_prepared: bool, log: Log = no_log
+) -> Path:
+    """Prepare the `source` or `target` side of a text for a system, write it to `prepared`, and return that path.
+
+    A text with `is_prepared` is copied and needs no ini; `log` receives a warning if it does not look prepared.
+    """
+    if is_prepared:
+        # Check only tokenisation: a prepared text may contain no escapes and no capitals.
+        advice = replace(SYSTEM_TEXT_ADVICE, if_plain="leave out --prepared")
+        claim = DeclaredForm(tokenised=True, escaped=True, capitalised=False, advice=advice)
+        write_lines(prepared, warn_about_form(text_lines(raw, log), display_name(raw), claim, log))
+        if ini is not None and side == "source":
+            _require_own_text(ini, raw, prepared)
+        return prepared
+    assert ini is not None, "only prepared text needs no ini"
+    if side == "source":
+        _require_own_text(ini, raw, None)
+    text = SystemText.of(ini)
+    if text is None:
+        # Report missing files first: if the ini was moved, they are the cause.
+        ini.require_files()
+        raise UserError(
+            f"{ini.name}: how its text was prepared is not known, for no preparation.json lies beside it or the files "
+            "it names; give text that is tokenised and escaped as in training, and --prepared"
+        )
+    text.prepare(side, raw, prepared, log)
+    return prepared
+
+
+def _require_own_text(ini: MosesIni, raw: str | Path, prepared: Path | None) -> None:
+    """Raise an error if a system has per-text tables for another text, or for a text that is not prepared (None)."""
+    digest = digest_of_text(ini)
+    if digest is None:
+        return
+    if prepared is None:
+        raise UserError(f"{ini.name}: has the tables of one text; give that, `text` beside it, and --prepared")
+    if digest != sha256_of(prepared):
+        raise UserError(
+            f"{display_name(raw)}: is not the text that the tables of {ini.name} were made for; give the whole file "
+            "`text` beside that ini, or the ini from which it was made, or run `text-table` again"
+        )
+
+
+def prepare_dev_set(
+    ini: MosesIni | None, source: Path, references: Sequence[Path], folder: Path, is_prepared: bool, log: Log
+) -> DevSet:
+    """Prepare a dev set in a folder; see `prepare_text`."""
+    prepared = prepare_text(ini, "source", source, folder / "dev.source", is_prepared, log)
+    notes: list[str] = []
+    targets = [
+        prepare_text(ini, "target", path, folder / f"dev.reference{number}", is_prepared, notes.append)
+        for number, path in enumerate(references)
+    ]
+    sentences = list(text_lines(prepared))
+    # Check here, so that messages name the user's files.
+    translations = read_references(targets, references)
+    check_dev_set(sentences, translations, (source, references[0]))
+    # Log notes only for references that pass the checks.
+    for note in notes:
+        log(note)
+    for path, lines in zip(references, zip(*translations, strict=True), strict=True):
+        note_one_sided(sentences, lines, (source, path), log)
+    return DevSet(prepared, targets, sentences, translations)

@@ -1,0 +1,191 @@
+"""The two steps of rescoring: tune weights on the n-best list of a dev set, and apply them to another list."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from moses_integration.ini import MosesIni, Weights
+from moses_integration.nbest import ListFault, NbestEntry, read_nbest, write_nbest
+from moses_integration.per_text.position_tags import strip_tags
+from moses_integration.prepared_text import DevSet
+from moses_integration.rescoring.features import (
+    FeatureSpec,
+    ListFeature,
+    ScorerFeature,
+    load_features,
+    needs_backoff,
+    share_scoring,
+)
+from moses_integration.rescoring.reranking import (
+    add_scores,
+    best_of,
+    check_dense,
+    list_bleu,
+    oracle_bleu,
+    rerank,
+    starting_weights,
+    tune_on_list,
+)
+from moses_integration.rescoring.tuned_weights import TunedWeights
+from moses_integration.tuning.candidates import from_nbest
+from moses_integration.tuning.tunings import Tuning, spread
+from phrasescore.device import Device, choose_device, settle_memory
+from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.files import display_name, sha256_of
+from phrasescore.provenance import described
+from phrasescore.text import Log
+from phrasescore.versions import versions
+from phrasescore.workers import available_cores
+
+
+@dataclass(frozen=True)
+class Rescorer:
+    """Adds features to an n-best list."""
+
+    nbest: Path
+    """The list."""
+    scorers: Sequence[FeatureSpec]
+    log: Log
+    backoff: Path | None = None
+    """n-gram model for neural language models."""
+    device: str = "auto"
+    precision: str = "auto"
+    processes: int | None = None
+    scheduler: str | None = None
+    nbest_output: Path | None = None
+    """File for the reranked list."""
+
+    def tune(
+        self, output: Path, dev: DevSet, ini: MosesIni | None, seeds: Sequence[int], restarts: int, facts: Any
+    ) -> list[Tuning]:
+        """Tune the weights of all features on the list of a dev set, and write the best ones with a report.
+
+        Args:
+            output: the file of weights.
+            dev: the dev set that was decoded.
+            ini: moses.ini of the list; without one, weights start from 1.
+            seeds: of the random restarts, one tuning per seed.
+            restarts: random starts of each search.
+            facts: further facts for the report.
+        """
+        source = list(map(strip_tags, dev.sentences))
+        entries = self._read(source, [feature.label for feature in ini.features()] if ini else ())
+        if not entries:
+            raise ListFault("is empty; check what the decoder reported")
+        start = self._weights_of_list(ini, entries[0])
+        backoff = self._backoff_of(ini)
+        device = self._device(self.scorers)
+        # Hash the list before writing, because the new list may replace it.
+        facts = {"list": described(self.nbest), **facts, "entries": len(entries)}
+        with share_scoring(len(entries), device, self.processes, self.scheduler) as workers:
+            features = load_features(self.scorers, device, backoff, workers)
+            entries, seconds = self._score(entries, features, source)
+        digests = {feature.label: feature.fingerprint for feature in features}
+        start = starting_weights(entries[0], start, list(digests))
+        candidates = from_nbest(entries, dev.translations)
+        before, oracle = list_bleu(candidates, start), oracle_bleu(candidates)
+        origin = "the ini's weights" if ini else "weights of 1"
+        self.log(f"dev BLEU {before:.2f} with {origin}; the best choice from the list has about {oracle:.2f}")
+        started, processes, tunings = time.monotonic(), self.processes or available_cores(), []
+        for seed in seeds:
+            tunings.append(tune_on_list(candidates, start, seed, restarts=restarts, processes=processes))
+            self.log(f"seed {seed}: dev BLEU {tunings[-1].bleu:.2f}")
+        seconds["tuning"] = round(time.monotonic() - started, 1)
+        best = max(tunings, key=lambda tuning: tuning.bleu)
+        if self.nbest_output:
+            write_nbest(self.nbest_output, rerank(entries, best.weights))
+        mean, deviation = spread([tuning.bleu for tuning in tunings])
+        path = Path(ini.name) if ini else None
+        digest = sha256_of(backoff) if backoff else None
+        TunedWeights(output, path, backoff, digest, self.scorers, digests, best.weights).write(
+            {
+                **facts,
+                "computing": {"device": str(device.torch_device), "precision": device.precision},
+                "versions": versions(),
+                "dev_bleu": {"before": before, "mean": mean, "standard_deviation": deviation, "oracle": oracle},
+                "seconds": seconds,
+                "runs": [{"seed": tuning.seed, "bleu": tuning.bleu, "weights": tuning.weights} for tuning in tunings],
+            }
+        )
+        return tunings
+
+    def apply(self, tuned: TunedWeights, sentences: Iterable[bytes]) -> list[bytes]:
+        """Rescore the list with tuned weights; return the best translation of each sentence."""
+        specs, source = tuned.choices(self.scorers), list(map(strip_tags, sentences))
+        entries = self._read(source, tuned.weights)
+        if entries:
+            tuned.require_list(entries[0])
+        if tuned.backoff is None:
+            self._require_no_backoff()
+        backoff, device = self.backoff or tuned.backoff, self._device(specs)
+        with share_scoring(len(entries), device, self.processes, self.scheduler) as workers:
+            features = load_features(specs, device, backoff, workers)
+            tuned.require_same(specs, features, backoff)
+            entries, _ = self._score(entries, features, source)
+        ranked = rerank(entries, tuned.weights)
+        if self.nbest_output:
+            write_nbest(self.nbest_output, ranked)
+        return best_of(ranked, len(source))
+
+    def _read(self, source: Sequence[bytes], dense: Container[str]) -> list[NbestEntry]:
+        """Read the list without position tags; labels in `dense` are known to be no sparse features."""
+        entries = [replace(entry, words=strip_tags(entry.words)) for entry in read_nbest(self.nbest)]
+        self.log(f"{display_name(self.nbest)}: {len(entries):,} translations of {len(source):,} sentences")
+        # Check before the slow scoring.
+        check_dense(entries, dense)
+        return entries
+
+    def _weights_of_list(self, ini: MosesIni | None, entry: NbestEntry) -> Weights:
+        """Return the ini's weights for the features of an entry; without an ini all are 1."""
+        if ini is None:
+            return {label: [1.0] * len(values) for label, values in entry.features().items()}
+        try:
+            # The ini of another toolkit's list may have weights only, without feature lines.
+            return starting_weights(entry, ini.weights() | ini.weights_of_features(), [])
+        except ListFault as fault:
+            problem = fault.reason.split(";")[0]
+            raise UserError(
+                f"{ini.name}: does not belong to {self.nbest}, which {problem}; give the ini that the list was decoded "
+                "with"
+            ) from fault
+
+    def _backoff_of(self, ini: MosesIni | None) -> Path | None:
+        """Return the n-gram model for neural language models, by default the ini's; None if no scorer needs it."""
+        if not any(map(needs_backoff, self.scorers)):
+            self._require_no_backoff()
+            return None
+        if self.backoff is None and ini is None:
+            raise UsageError("--scorer: a language model needs an n-gram model; give --backoff, or --ini for its own")
+        return self.backoff or (ini.language_model() if ini else None)
+
+    def _require_no_backoff(self) -> None:
+        if self.backoff is not None:
+            raise UsageError(f"{spelled('backoff')}: changes nothing without a neural language model; leave it out")
+
+    def _device(self, specs: Sequence[FeatureSpec]) -> Device:
+        settle_memory()
+        # The decoder uses fp32 for language models, so its n-best lists have the same scores.
+        is_exact = self.precision == "auto" and any(map(needs_backoff, specs))
+        return choose_device(self.device, "fp32" if is_exact else self.precision)
+
+    def _score(
+        self, entries: Sequence[NbestEntry], features: Sequence[ListFeature], source: Sequence[bytes]
+    ) -> tuple[list[NbestEntry], dict[str, float]]:
+        """Return the list with the new features, and the seconds that each took, by label."""
+        seconds: dict[str, float] = {}
+        laps = [time.monotonic()]
+
+        def report(feature: ListFeature) -> None:
+            laps.append(time.monotonic())
+            seconds[feature.label] = round(laps[-1] - laps[-2], 1)
+            unknown, words = "", feature.found.words if isinstance(feature, ScorerFeature) else None
+            if words is not None and words.target:
+                # Unknown words show that the text was prepared differently from the network's training text.
+                unknown = f", {words.target_unknown / words.target:.2%} of the target words are unknown to the network"
+            self.log(f"{feature.label}: {seconds[feature.label]} s{unknown}")
+
+        return add_scores(entries, source, features, report), seconds
