@@ -62,13 +62,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    from moses_integration.expected_bleu.gain import estimate_gain
     from moses_integration.tuning.candidates import component_names
     from phrasescore.files import write_json
 
-    try:
-        from moses_integration.expected_bleu.gain import estimate_gain
-    except ImportError as error:
-        raise UserError("expected BLEU needs SciPy; pip install scipy") from error
     require_one_standard_input(args.ini, args.source, *args.reference)
     require_writable(args.report, inputs=(args.ini, args.source, *args.reference))
     reporter = Reporter(quiet=args.quiet)

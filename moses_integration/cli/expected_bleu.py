@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -59,9 +57,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="sentences to decode, sampled from both folds (default: %(default)s)",
     )
     lists.add_argument(
-        "--nbest", type=positive, default=100, metavar="N", help="translations of a list (default: %(default)s)"
-    )
-    lists.add_argument(
         "--seed",
         type=natural,
         default=1,
@@ -79,19 +74,18 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.building.initial_ini import has_start_weights
     from moses_integration.decoder.declaration import declare_model
     from moses_integration.decoder.settings import read_settings
+    from moses_integration.expected_bleu.fitting import FEWEST, train
+    from moses_integration.expected_bleu.folds import build_folds, require_rebuildable, training_corpus
+    from moses_integration.expected_bleu.nbest_lists import join
     from phrasescore.scoring.phrase_pair_model import save_phrase_pair_model
 
-    try:
-        from moses_integration.expected_bleu.fitting import FEWEST, train
-        from moses_integration.expected_bleu.folds import build_folds, require_rebuildable, training_corpus
-        from moses_integration.expected_bleu.nbest_lists import join
-    except ImportError as error:
-        raise UserError("training for expected BLEU needs SciPy; pip install scipy") from error
     if args.sentences < FEWEST:
         raise UsageError(f"--sentences: {args.sentences} are too few to learn from; give {FEWEST} or more")
     given = _given_text(args)
     if args.work is not None and real_path(args.work) == real_path(args.output):
         raise UsageError("--work: is the folder of -o, too; give another one")
+    if args.output.exists() and (not args.output.is_dir() or any(args.output.iterdir())):
+        raise UserError(f"{args.output}: is there already; give a new or empty folder")
     reporter = Reporter(quiet=args.quiet)
     ini = read_ini(args.ini, reporter)
     require_rebuildable(ini)
@@ -99,14 +93,14 @@ def run(args: argparse.Namespace) -> int:
     # Fail now, not after the folds have been built.
     read_settings(ini)
     corpus = given or training_corpus(ini)
+    make_folder(args.output)
     if has_start_weights(ini):
         reporter.log(f"{ini.name}: has untuned weights; tune it first, for better n-best lists")
-    with _new_folder(args.output):
-        with work_folder(args.work) as folder:
-            folds = build_folds(ini, corpus, folder, args.processes, reporter.log)
-            lists = join(chain(_lists(args, *folds, 1, reporter), _lists(args, *folds[::-1], 2, reporter)))
-        trained = train(lists, declare_model(ini).weights_F, args.seed, reporter.log)
-        save_phrase_pair_model(args.output, trained.model, _provenance(args, corpus, lists, trained))
+    with work_folder(args.work) as folder:
+        folds = build_folds(ini, corpus, folder, args.processes, reporter.log)
+        lists = join(chain(_lists(args, *folds, 1, reporter), _lists(args, *folds[::-1], 2, reporter)))
+    trained = train(lists, declare_model(ini).weights_F, args.seed, reporter.log)
+    save_phrase_pair_model(args.output, trained.model, _provenance(args, corpus, lists, trained))
     reporter.log(
         f"{args.output}: written, {len(trained.model.keys_F):,} features, l2 {trained.l2:g}; held-out expected BLEU "
         f"{trained.before.expected:.2f} -> {trained.after.expected:.2f}"
@@ -126,12 +120,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _given_text(args: argparse.Namespace) -> Corpus | None:
-    """Return the training text given on the command line, None if there is none.
-
-    Raises:
-        UsageError: some of its files are given, but not all.
-        UserError: a file is a pipe.
-    """
+    """Return the training text given on the command line, None if there is none."""
     from moses_integration.building.aligned_corpus import Corpus
 
     missing = [name for name in _TEXTS if getattr(args, name) is None]
@@ -143,33 +132,15 @@ def _given_text(args: argparse.Namespace) -> Corpus | None:
     return Corpus(args.source, args.target, args.alignment)
 
 
-@contextmanager
-def _new_folder(folder: Path) -> Iterator[None]:
-    """Create a folder before long work, and remove it if the work fails.
-
-    Raises:
-        UserError: the folder is not empty, or cannot be created.
-    """
-    is_new = not folder.exists()
-    if not is_new and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder}: is there already; give a new or empty folder")
-    make_folder(folder)
-    try:
-        yield
-    except BaseException:
-        if is_new:
-            shutil.rmtree(folder)
-        raise
-
-
-def _lists(args: argparse.Namespace, fold: Fold, other: Fold, number: int, reporter: Reporter) -> Iterator[NbestList]:
+def _lists(
+    args: argparse.Namespace, fold: Fold, other: Fold, number: int, reporter: Reporter
+) -> Iterator[tuple[int, NbestList]]:
     """Yield the n-best lists of one fold, and show the progress."""
     from moses_integration.expected_bleu.nbest_lists import decode_fold
 
-    sentences = min((args.sentences + 2 - number) // 2, fold.sentences)
+    sentences = min((args.sentences + 2 - number) // 2, len(fold.group_N))
     with reporter.task(f"decoding fold {number}") as task:
-        decoded = decode_fold(fold, other, sentences, args.nbest, args.seed, args.processes)
-        for done, one in enumerate(decoded, 1):
+        for done, one in enumerate(decode_fold(fold, other, sentences, args.seed, args.processes), 1):
             yield one
             task.count(done, sentences)
 
@@ -185,7 +156,6 @@ def _provenance(args: argparse.Namespace, corpus: Corpus, lists: NbestLists, tra
             "sentences": len(lists),
             "hypotheses": int(lists.offsets[-1]),
             "phrase_pairs": len(lists.pairs),
-            "nbest": args.nbest,
             "seed": args.seed,
             "l2": trained.l2,
             "iterations": trained.iterations,

@@ -88,8 +88,7 @@ class Objective:
         self._lists, self._start_F, self._dtype = lists, start_F, dtype
         self._first_L, self._sizes_L = lists.offsets[:-1], np.diff(lists.offsets)
         self._features_HF = lists.features_HF.astype(dtype)
-        ones = np.ones(len(lists.pair_U), dtype)
-        self._uses_HP = csr_array((ones, lists.pair_U, lists.uses), shape=(len(lists.uses) - 1, len(lists.pairs)))
+        self._uses_HP = lists.uses_HP.astype(dtype)
         self._features_PK = features_PK.astype(dtype)
         # Transpose once, because products with a matrix that is not stored by rows are slow.
         self._uses_PH, self._features_KP = self._uses_HP.T.tocsr(), self._features_PK.T.tocsr()
@@ -183,9 +182,6 @@ def train(lists: NbestLists, weights_F: Floats, seed: int = 1, log: Log = no_log
         weights_F: weights of the decoding.
         seed: of the sampling of held-out lists.
         log: receives the result of each l2.
-
-    Raises:
-        UserError: there are too few lists or no phrase pairs.
     """
     if len(lists) < FEWEST or not np.ptp(lists.group_L):
         raise UserError(f"{len(lists)} sentences were translated, too few to train on; give more text or --sentences")
@@ -195,17 +191,13 @@ def train(lists: NbestLists, weights_F: Floats, seed: int = 1, log: Log = no_log
     lists, deviation_F = standardised(lists)
     parts = lists.where(~is_held_L), lists.where(is_held_L)
 
-    def objectives(features_PK: csr_array, start_F: Floats) -> tuple[Objective, Objective]:
-        training, held_out = (Objective(part, features_PK, start_F) for part in parts)
-        return training, held_out
-
     none_PK = csr_array((len(lists.pairs), 0), dtype=np.float32)
     tuned_F = weights_F * deviation_F
     length = float(np.linalg.norm(tuned_F)) or 1.0
-    base = fit(*objectives(none_PK, tuned_F * (LENGTH / length)), 0.0)
+    base = fit(*(Objective(part, none_PK, tuned_F * (LENGTH / length)) for part in parts), 0.0)
     log(f"held out: expected BLEU {base.quality.expected:.2f}, of the best translations {base.quality.best:.2f}")
     keys_K, features_PK = index_features(lists.pairs)
-    both = objectives(features_PK, base.parameters_V)
+    both = [Objective(part, features_PK, base.parameters_V) for part in parts]
     fits = {}
     for l2 in L2_VALUES:
         fits[l2] = fit(*both, l2)

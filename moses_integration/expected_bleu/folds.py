@@ -41,7 +41,6 @@ Groups = NDArray[np.int64]
 _COLUMNS = 4
 """Scores of a phrase table of `build`."""
 _ORDER = 5
-_LANGUAGE_MODEL = "lm.arpa"
 _REMEDY = "give the ini of a system of `build`, before more columns and models are added"
 _STATELESS = {"UnknownWordPenalty", "WordPenalty", "PhrasePenalty", "Distortion"}
 
@@ -56,18 +55,9 @@ class Fold:
     """Group of each sentence pair; see `group_pairs`."""
     ini: MosesIni
 
-    @property
-    def sentences(self) -> int:
-        """Number of sentence pairs."""
-        return len(self.group_N)
-
 
 def training_corpus(ini: MosesIni) -> Corpus:
-    """Return the training text of a system of `build`.
-
-    Raises:
-        UserError: it is not beside the files that the ini names.
-    """
+    """Return the training text of a system of `build`; a UserError if it is not beside the files of the ini."""
     remedy = "give the prepared text by --source, --target and --alignment"
     text = SystemText.of(ini)
     if text is None:
@@ -81,11 +71,7 @@ def training_corpus(ini: MosesIni) -> Corpus:
 
 
 def require_rebuildable(ini: MosesIni) -> None:
-    """Check that `build` can estimate all features of a system from a fold of the text.
-
-    Raises:
-        UserError: a feature does not come from `build`.
-    """
+    """Raise a UserError for a feature that `build` cannot estimate from a fold of the text."""
     declare_model(ini)
     for feature in ini.features():
         fault = _fault(feature)
@@ -113,8 +99,7 @@ def build_folds(
 ) -> tuple[Fold, Fold]:
     """Build a system from each fold, with the settings and weights of the whole system.
 
-    If no two sentence pairs share a side, the folds take turns. The word alignment is that of the whole text; tables
-    and n-gram models are estimated from the fold.
+    The word alignment is that of the whole text; tables and n-gram models are estimated from the fold.
 
     Args:
         ini: the whole system; see `require_rebuildable`.
@@ -122,14 +107,10 @@ def build_folds(
         folder: the output; systems of an earlier run in it are replaced.
         processes: see `start_workers`.
         log: receives a message for each fold, and a warning about lines that are empty on one side only.
-
-    Raises:
-        UserError: the text is unusable or cannot be divided.
     """
     # Read the whole text first, so that messages have file names and line numbers that the user knows.
     read_aligned_corpus(*corpus)
-    sides = corpus.source, corpus.target
-    note_one_sided(text_lines(corpus.source), text_lines(corpus.target), sides, log)
+    note_one_sided(text_lines(corpus.source), text_lines(corpus.target), (corpus.source, corpus.target), log)
     group_N = group_pairs(corpus)
     fold_N = assign_folds(group_N)
     if not fold_N.any():
@@ -147,7 +128,7 @@ def build_folds(
         with naming(dict(zip(own, corpus, strict=True))):
             build_tables(*own, own_folder, _longest_phrase(ini), processes)
             folds.append(Fold(own_folder, own, group_N[fold_N == number], _build_ini(ini, own, own_folder)))
-        log(f"system of fold {number + 1}: {folds[number].sentences:,} sentences")
+        log(f"system of fold {number + 1}: {len(folds[number].group_N):,} sentences")
     return folds[0], folds[1]
 
 
@@ -156,16 +137,18 @@ def group_pairs(corpus: Corpus) -> Groups:
 
     Groups are numbered by first occurrence.
     """
-    numbers: list[Groups] = []
-    for path in (corpus.source, corpus.target):
-        known: dict[bytes, int] = {}
-        numbers.append(np.array([known.setdefault(line, len(known)) for line in text_lines(path)], np.int64))
-    source_N, target_N = numbers
+    source_N, target_N = map(_number_lines, (corpus.source, corpus.target))
     size = source_N.max(initial=-1) + target_N.max(initial=-1) + 2
     links = coo_array((np.ones(len(source_N)), (source_N, source_N.max(initial=-1) + 1 + target_N)), shape=(size, size))
     _, component = connected_components(links, directed=False)
     _, first, group_N = np.unique(component[source_N], return_index=True, return_inverse=True)
     return first.argsort().argsort()[group_N]
+
+
+def _number_lines(path: Path) -> Groups:
+    """Return a number for each line, the same for equal lines."""
+    known: dict[bytes, int] = {}
+    return np.array([known.setdefault(line, len(known)) for line in text_lines(path)], np.int64)
 
 
 def assign_folds(group_N: Groups) -> NDArray[np.int8]:
@@ -182,9 +165,7 @@ def _longest_phrase(ini: MosesIni) -> int:
     text = SystemText.of(ini)
     if text is None or not (text.folder / REPORT).exists():
         return LONGEST_PHRASE
-    settings = read_json(text.folder / REPORT, "build the system again").get("settings")
-    longest = settings.get("longest_phrase") if isinstance(settings, dict) else None
-    return longest if isinstance(longest, int) else LONGEST_PHRASE
+    return int(read_json(text.folder / REPORT, "build the system again")["settings"]["longest_phrase"])
 
 
 def _build_ini(whole: MosesIni, corpus: Corpus, folder: Path) -> MosesIni:
@@ -193,7 +174,7 @@ def _build_ini(whole: MosesIni, corpus: Corpus, folder: Path) -> MosesIni:
     names = {"PhraseDictionaryMemory": PHRASE_TABLE, "LexicalReordering": REORDERING_TABLE}
     for feature in whole.features():
         if feature.kind == "KENLM":
-            names["KENLM"] = f"{feature.label}.{_LANGUAGE_MODEL}"
+            names["KENLM"] = f"{feature.label}.arpa"
             order = int(feature.arguments.get("order", _ORDER))
             build_language_model(corpus.target, folder / names["KENLM"], order)
         if feature.kind in names:

@@ -65,9 +65,6 @@ def estimate_gain(candidates: Candidates, weights_F: Sequence[float], is_asked_F
         candidates: n-best lists, decoded without those features.
         weights_F: weights of the decoding; 0 for the requested features.
         is_asked_F: mask of the requested features.
-
-    Raises:
-        UserError: there are too few lists.
     """
     lists = _lists_of(candidates)
     if len(lists) < _FEWEST:
@@ -92,8 +89,7 @@ def _lists_of(candidates: Candidates) -> NbestLists:
         candidates.features_CF.astype(np.float32),
         candidates.statistics_C9,
         offsets_of(sizes_L[sizes_L > 0]),
-        np.zeros(0, np.int32),
-        offsets_of(np.zeros(len(candidates), np.int64)),
+        csr_array((len(candidates), 0)),
         (),
         np.arange(np.count_nonzero(sizes_L)),
     )

@@ -7,11 +7,12 @@ P distinct pairs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
@@ -29,6 +30,9 @@ Pair = tuple[bytes, bytes]
 """Source and target phrase, words separated by one space."""
 Numbers = NDArray[np.int32]
 
+SIZE = 100
+"""Maximum number of distinct translations in a list."""
+
 
 @dataclass(frozen=True)
 class NbestLists:
@@ -40,10 +44,8 @@ class NbestLists:
     """BLEU statistics."""
     offsets: Offsets
     """List i has the hypotheses from `offsets[i]` to before `offsets[i + 1]`."""
-    pair_U: Numbers
-    """The pairs of all hypotheses, concatenated, as indices into `pairs`."""
-    uses: Offsets
-    """Hypothesis i has the uses from `uses[i]` to before `uses[i + 1]`."""
+    uses_HP: csr_array
+    """How often each hypothesis uses each pair."""
     pairs: Sequence[Pair]
     group_L: Groups
     """Group of each sentence; see `folds.group_pairs`."""
@@ -53,16 +55,15 @@ class NbestLists:
 
     def where(self, is_taken_L: NDArray[np.bool_]) -> NbestLists:
         """Return the lists of a mask, with the same `pairs`."""
-        sizes_L, uses_H = np.diff(self.offsets), np.diff(self.uses)
+        sizes_L = np.diff(self.offsets)
         is_taken_H = np.repeat(is_taken_L, sizes_L)
-        return replace(
-            self,
-            features_HF=self.features_HF[is_taken_H],
-            statistics_H9=self.statistics_H9[is_taken_H],
-            offsets=offsets_of(sizes_L[is_taken_L]),
-            pair_U=self.pair_U[np.repeat(is_taken_H, uses_H)],
-            uses=offsets_of(uses_H[is_taken_H]),
-            group_L=self.group_L[is_taken_L],
+        return NbestLists(
+            self.features_HF[is_taken_H],
+            self.statistics_H9[is_taken_H],
+            offsets_of(sizes_L[is_taken_L]),
+            self.uses_HP[is_taken_H],
+            self.pairs,
+            self.group_L[is_taken_L],
         )
 
 
@@ -73,11 +74,10 @@ class NbestList:
     features_HF: NDArray[np.float32]
     statistics_H9: NDArray[np.int32]
     pair_U: Numbers
-    """Indices into `pairs`."""
+    """The pairs of all hypotheses, concatenated, as indices into `pairs`."""
     uses_H: Numbers
     """Number of pairs of each hypothesis."""
     pairs: tuple[Pair, ...]
-    group: int
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,6 @@ class ListTask:
 
     size: int
     references: Shared[list[bytes]]
-    groups: tuple[int, ...]
     needs_arcs: bool = True
 
     def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> NbestList:
@@ -107,39 +106,42 @@ class ListTask:
             np.array(pair_U, np.int32),
             np.array(uses_H, np.int32),
             tuple(numbers),
-            self.groups[number],
         )
 
 
-def join(listed: Iterable[NbestList]) -> NbestLists:
-    """Concatenate the lists that are not empty."""
+def join(listed: Iterable[tuple[int, NbestList]]) -> NbestLists:
+    """Concatenate the lists that are not empty; each comes with the group of its sentence."""
     numbers: dict[Pair, int] = {}
-    kept = []
-    for one in listed:
+    groups, features, statistics = [], [np.zeros((0, 0), np.float32)], [np.zeros((0, 9), np.int32)]
+    pairs, uses = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+    for group, one in listed:
         if len(one.features_HF):
             renumbered = np.array([numbers.setdefault(pair, len(numbers)) for pair in one.pairs], np.int32)
-            kept.append(replace(one, pair_U=renumbered[one.pair_U], pairs=()))
+            groups.append(group)
+            features.append(one.features_HF)
+            statistics.append(one.statistics_H9)
+            pairs.append(renumbered[one.pair_U])
+            uses.append(one.uses_H)
+    pair_U, offsets = np.concatenate(pairs), offsets_of(np.concatenate(uses))
     return NbestLists(
-        np.concatenate([one.features_HF for one in kept] or [np.zeros((0, 0), np.float32)]),
-        np.concatenate([one.statistics_H9 for one in kept] or [np.zeros((0, 9), np.int32)]),
-        offsets_of(np.array([len(one.features_HF) for one in kept], np.int64)),
-        np.concatenate([one.pair_U for one in kept] or [np.zeros(0, np.int32)]),
-        offsets_of(np.concatenate([one.uses_H for one in kept] or [np.zeros(0, np.int32)])),
+        np.concatenate(features[1:] or features),
+        np.concatenate(statistics),
+        offsets_of(np.array([len(rows) for rows in features[1:]], np.int64)),
+        csr_array((np.ones(len(pair_U), np.float32), pair_U, offsets), shape=(len(offsets) - 1, len(numbers))),
         list(numbers),
-        np.array([one.group for one in kept], np.int64),
+        np.array(groups, np.int64),
     )
 
 
 def decode_fold(
-    fold: Fold, other: Fold, sentences: int, nbest: int, seed: int, processes: int | None = None
-) -> Iterator[NbestList]:
-    """Yield n-best lists of a fold by the system of the other fold.
+    fold: Fold, other: Fold, sentences: int, seed: int, processes: int | None = None
+) -> Iterator[tuple[int, NbestList]]:
+    """Yield the group and the n-best list of sentences of a fold, by the system of the other fold.
 
     Args:
         fold: the text.
         other: the system.
         sentences: the maximum number of sentences, sampled at random.
-        nbest: the maximum number of distinct translations of a sentence.
         seed: of the sampling.
         processes: see `start_workers`.
     """
@@ -147,10 +149,9 @@ def decode_fold(
     sampled = np.sort(np.random.default_rng(seed).permutation(len(sources))[:sentences]).tolist()
     references = fold.folder / "references"
     write_lines(references, (targets[i] for i in sampled))
-    groups = tuple(fold.group_N[sampled].tolist())
-    task = ListTask(nbest, Shared([targets[i] for i in sampled], _Reading(references)), groups)
+    task = ListTask(SIZE, Shared([targets[i] for i in sampled], _Reading(references)))
     with DecoderPool(other.ini, read_settings(other.ini), [words_of(sources[i]) for i in sampled], processes) as pool:
-        yield from pool.run(task, other.ini.weights_of_features())
+        yield from zip(fold.group_N[sampled].tolist(), pool.run(task, other.ini.weights_of_features()), strict=True)
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ),
         ("[sentence_network]\nhidden = 'x'", "[sentence_network]: --hidden: `x` is not a whole number; give one"),
         ("[language_model]\nfeed_word = 3", "--feed-word: is not an option; `phrasescore lm train --help` lists"),
-        ("[expected_bleu]\nnbest = 0", "[expected_bleu]: --nbest"),
+        ("[expected_bleu]\nsentences = 0", "[expected_bleu]: --sentences"),
         ("[context_network]\nbleu_sentences = 3", "[context_network]: `bleu_sentences` is for training on whole"),
         ("rows = [", "is not TOML"),
     ],

@@ -67,7 +67,6 @@ max_updates = 5
 hidden = 16
 [expected_bleu]
 sentences = 30
-nbest = 5
 [tuning]
 nbest = 10
 iterations = 2

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from moses_integration.expected_bleu.fitting import (
     L2_VALUES,
@@ -46,8 +47,10 @@ def random_lists(number: int, seed: int = 1) -> NbestLists:
         np.concatenate(features).astype(np.float32),
         np.concatenate(statistics),
         offsets_of(np.array(sizes)),
-        np.concatenate(uses).astype(np.int32),
-        offsets_of(np.full(hypotheses, 4)),
+        csr_array(
+            (np.ones(4 * hypotheses, np.float32), np.concatenate(uses), offsets_of(np.full(hypotheses, 4))),
+            shape=(hypotheses, len(pairs)),
+        ),
         pairs,
         np.arange(number),
     )
@@ -76,10 +79,7 @@ def test_expected_bleu_is_that_of_the_equation() -> None:
     f = [sum(v[key] for key in features_of([s], [t]).keys_K.tolist()) for s, t in lists.pairs]
     expected = []
     for first, end in zip(lists.offsets[:-1], lists.offsets[1:], strict=True):
-        z = [
-            lists.features_HF[h] @ weights_F + sum(f[pair] for pair in lists.pair_U[lists.uses[h] : lists.uses[h + 1]])
-            for h in range(first, end)
-        ]
+        z = [lists.features_HF[h] @ weights_F + lists.uses_HP.toarray()[h] @ f for h in range(first, end)]
         p = np.exp(z) / np.exp(z).sum()
         expected.append(p @ smoothed_bleu(lists.statistics_H9[first:end]))
     assert objective_.quality(parameters_V).expected == pytest.approx(100 * np.mean(expected))
@@ -189,8 +189,8 @@ def test_a_few_lists_are_too_few() -> None:
 
 def test_lists_that_nothing_can_be_learnt_from() -> None:
     lists = random_lists(20)
-    uses = np.zeros(len(lists.uses), np.int64)
+    nothing_HP = csr_array((len(lists.features_HF), 0), dtype=np.float32)
     with pytest.raises(UserError, match="no phrase pair was used in any translation"):
-        train(replace(lists, pair_U=lists.pair_U[:0], uses=uses, pairs=[]), np.array([0.5, -0.5]))
+        train(replace(lists, uses_HP=nothing_HP, pairs=[]), np.array([0.5, -0.5]))
     with pytest.raises(UserError, match="20 sentences were translated, too few to train on"):
         train(replace(lists, group_L=np.zeros(20, np.int64)), np.array([0.5, -0.5]))

@@ -35,7 +35,7 @@ def test_each_fold_has_a_system_of_its_sentences(tmp_path: Path) -> None:
         whole = getattr(CORPUS, side).read_bytes().splitlines()
         assert [getattr(fold.corpus, side).read_bytes().splitlines() for fold in folds] == [whole[::2], whole[1::2]]
     for fold in folds:
-        assert fold.sentences == len(fold.corpus.source.read_bytes().splitlines())
+        assert len(fold.group_N) == len(fold.corpus.source.read_bytes().splitlines())
         (tmp_path / "alone").mkdir()
         build_tables(fold.corpus.source, fold.corpus.target, fold.corpus.alignment, tmp_path / "alone")
         for path in (tmp_path / "alone").glob("*.gz"):
@@ -88,7 +88,7 @@ def test_folds_are_disjoint(tmp_path: Path) -> None:
     for side in ("source", "target"):
         first, second = ({*getattr(fold.corpus, side).read_bytes().splitlines()} for fold in folds)
         assert first.isdisjoint(second)
-    assert sum(fold.sentences for fold in folds) == 200
+    assert sum(len(fold.group_N) for fold in folds) == 200
 
 
 def test_lines_that_are_empty_on_one_side_only(tmp_path: Path) -> None:

@@ -27,9 +27,18 @@ def fold(tmp_path: Path) -> Fold:
     return Fold(tmp_path, corpus, np.arange(10) // 2, INI)
 
 
+@pytest.fixture(autouse=True)
+def short_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moses_integration.expected_bleu.nbest_lists.SIZE", 10)
+
+
+def decoded(fold: Fold, sentences: int = 100, seed: int = 1, processes: int = 1) -> list[NbestList]:
+    return [one for _, one in decode_fold(fold, fold, sentences, seed, processes)]
+
+
 @pytest.fixture
 def listed(fold: Fold) -> list[NbestList]:
-    return list(decode_fold(fold, fold, 100, 10, seed=1, processes=1))
+    return decoded(fold)
 
 
 def test_the_phrase_pairs_of_each_translation(fold: Fold, listed: list[NbestList]) -> None:
@@ -59,20 +68,20 @@ def test_the_phrase_pairs_of_each_translation(fold: Fold, listed: list[NbestList
 
 def test_lists_are_joined_without_those_that_are_empty(listed: list[NbestList]) -> None:
     empty = NbestList(
-        np.zeros((0, 1), np.float32), np.zeros((0, 9), np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32), (), 7
+        np.zeros((0, 1), np.float32), np.zeros((0, 9), np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32), ()
     )
-    lists = join([empty, *listed[:3], empty, *listed[3:]])
-    assert len(lists) == 10
-    assert np.diff(lists.offsets).tolist() == [len(one.features_HF) for one in listed]
-    assert len({*lists.pairs}) == len(lists.pairs)
-    found = [lists.pairs[pair] for pair in lists.pair_U]
-    assert found == [one.pairs[pair] for one in listed for pair in one.pair_U]
-    assert lists.group_L.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
-    assert len(join([])) == len(join([empty])) == 0
+    groups = [0, 0, 1, 7, 1, 2]
+    lists = join(zip([7, *groups], [empty, *listed[:3], empty, *listed[3:5]], strict=True))
+    assert lists.group_L.tolist() == [0, 0, 1, 1, 2]
+    assert np.diff(lists.offsets).tolist() == [len(one.features_HF) for one in listed[:5]]
+    assert len({*lists.pairs}) == len(lists.pairs) == lists.uses_HP.shape[1]
+    found = [lists.pairs[pair] for pair in lists.uses_HP.indices]
+    assert found == [one.pairs[pair] for one in listed[:5] for pair in one.pair_U]
+    assert len(join([])) == len(join([(7, empty)])) == 0
 
 
 def test_processes_do_not_matter(fold: Fold, listed: list[NbestList]) -> None:
-    shared = list(decode_fold(fold, fold, 100, 10, seed=1, processes=2))
+    shared = decoded(fold, processes=2)
     for one, other in zip(listed, shared, strict=True):
         assert one.pairs == other.pairs
         assert one.features_HF == pytest.approx(other.features_HF)
@@ -81,7 +90,7 @@ def test_processes_do_not_matter(fold: Fold, listed: list[NbestList]) -> None:
 
 def test_a_seed_draws_sentences(fold: Fold, listed: list[NbestList]) -> None:
     """A seed samples sentences without replacement and keeps their order."""
-    drawn = [list(decode_fold(fold, fold, 3, 10, seed, processes=1)) for seed in (1, 1, 2)]
+    drawn = [decoded(fold, 3, seed) for seed in (1, 1, 2)]
     places = [[[one.pairs for one in listed].index(found.pairs) for found in some] for some in drawn]
     assert places[0] == places[1] != places[2]
     assert all(len({*some}) == 3 and sorted(some) == some for some in places)
