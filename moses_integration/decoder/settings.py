@@ -219,7 +219,7 @@ def _check_sections(ini: MosesIni) -> None:
         raise UserError(f"{ini.location('')}: precedes the first section, which Moses rejects; remove the line")
     for name in ini.sections():
         values, location, shown = ini.values(name), ini.location(name), quote_text(name)
-        if not values or name in _USED | _HARMLESS | IGNORED.keys() or values == [_DEFAULTS.get(name)]:
+        if not values or name in _USED | _HARMLESS | IGNORED or values == [_DEFAULTS.get(name)]:
             continue
         if name in _CHANGES_SCORES:
             raise UnsupportedError(

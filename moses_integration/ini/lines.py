@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from phrasescore.errors import UserError
@@ -17,13 +17,10 @@ from phrasescore.words import parse_number, quote
 
 TRIMMED = " \t\r\n"
 """Characters that Moses trims from lines (moses/Util.h)."""
-_SPACES = re.compile(r"[ \t]+")
 _HEADER = re.compile(r"\[([^\]]*)\]")
 _TRUTHS = {**dict.fromkeys(("true", "yes", "y", "1"), True), **dict.fromkeys(("false", "no", "n", "0"), False)}
-
-# Far beyond any real moses.ini; larger input would fill the memory or the screen.
 _LARGEST = 1 << 20
-_LONGEST_LINE = 1 << 14
+"""Bytes of a file, far more than any real moses.ini has."""
 
 
 class IniLines:
@@ -35,7 +32,7 @@ class IniLines:
     def __init__(self, lines: Iterable[str], name: str) -> None:
         self.lines = list(lines)
         self.name = name
-        self._numbers: list[int] = [*range(1, len(self.lines) + 1)]
+        self._numbers = [*range(1, len(self.lines) + 1)]
 
     def to_bytes(self) -> bytes:
         """Return the content of the file."""
@@ -64,14 +61,12 @@ class IniLines:
 
     def number(self, section: str, default: float) -> float:
         """Return the first value of a section as a number, like Moses, or the default if there is none."""
-        rows = self.rows(section)
-        if not rows:
-            return default
-        row, value = rows[0]
-        try:
-            return parse_number(value)
-        except ValueError as error:
-            raise self.fault(row, f"[{section}] is not a number", "fix the line") from error
+        for row, value in self.rows(section):
+            try:
+                return parse_number(value)
+            except ValueError as error:
+                raise self.fault(row, f"[{section}] is not a number", "fix the line") from error
+        return default
 
     # Error messages
 
@@ -102,64 +97,39 @@ class IniLines:
         for value in values:
             if value != value.strip(TRIMMED) or {"\r", "\n", "#"} & {*value} or value.startswith("["):
                 raise UserError(f"{value!r}: [{section}] of {self.name} cannot hold this value; use another name")
-        kept = [] if values else self._rows_of_headers(section)
-        for row in sorted([*kept, *(row for row, _ in self.rows(section))], reverse=True):
-            self._splice(row, row + 1, [])
+        headers = [] if values else self._headers(section)
+        for row in sorted([*headers, *(row for row, _ in self.rows(section))], reverse=True):
+            del self.lines[row], self._numbers[row]
         for value in values:
             self.append(section, value)
 
-    def append(self, section: str, text: str) -> None:
-        """Add a line after the last one of a section, or a new section at the end."""
-        rows = [row for row, _ in self.rows(section)] or self._rows_of_headers(section)
-        if rows:
-            self._insert(rows[-1] + 1, [text])
-        else:
-            self.append_section(section, [text])
+    def append(self, section: str, text: str, number: int | None = None) -> None:
+        """Add a line after the last one of a section, or a new section at the end.
 
-    def append_section(self, section: str, texts: Sequence[str]) -> None:
-        """Add a section at the end, even if the file already has a section of this name."""
-        self._insert(len(self.lines), ["", f"[{section}]", *texts])
-
-    def rename_section(self, section: str, name: str) -> None:
-        """Rename a section; it is merged with any section that already has the new name."""
-        for row in self._rows_of_headers(section):
-            self.replace(row, _HEADER.pattern, f"[{name}]")
-
-    def sort_values(self, section: str, key: Callable[[str], int]) -> None:
-        """Sort the values of a section; each value keeps its line number in messages."""
-        rows = [row for row, _ in self.rows(section)]
-        values = sorted(self.rows(section), key=lambda one: key(one[1]))
-        moved = [(self.lines[row], self._numbers[row]) for row, _ in values]
-        for row, (line, number) in zip(rows, moved, strict=True):
-            self.lines[row], self._numbers[row] = line, number
+        `number` is its line number in messages, by default that of the line before it.
+        """
+        rows = [row for row, _ in self.rows(section)] or self._headers(section)
+        start = rows[-1] + 1 if rows else len(self.lines)
+        end = "\r\n" if self.lines and self.lines[0].endswith("\r\n") else "\n"
+        if start and not self.lines[start - 1].endswith("\n"):
+            self.lines[start - 1] += end
+        added = [text] if rows else ["", f"[{section}]", text]
+        before = self._numbers[start - 1] if start else 1
+        self.lines[start:start] = [line + end for line in added]
+        self._numbers[start:start] = [number or before] * len(added)
 
     def replace(self, row: int, pattern: str, replacement: str) -> None:
         """Replace the first match of a pattern in a line, outside its comment."""
         line, hash_, comment = self.lines[row].partition("#")
         self.lines[row] = re.sub(pattern, lambda match: replacement, line, count=1) + hash_ + comment
 
-    def replace_value(self, row: int, value: str) -> None:
-        """Replace the value of a line and keep its comment."""
-        self.replace(row, rf"[^{TRIMMED}].*?(?=[{TRIMMED}]*$)", value)
+    def _headers(self, section: str) -> list[int]:
+        headers = ((row, _HEADER.match(without_comment(line))) for row, line in enumerate(self.lines))
+        return [row for row, header in headers if header and header[1] == section]
 
     def take_lines_of(self, other: IniLines) -> None:
         """Replace all lines by those of an edited copy."""
         self.lines, self._numbers = [*other.lines], [*other._numbers]
-
-    def _rows_of_headers(self, section: str) -> list[int]:
-        headers = ((row, _HEADER.match(without_comment(line))) for row, line in enumerate(self.lines))
-        return [row for row, header in headers if header and header[1] == section]
-
-    def _insert(self, row: int, texts: Sequence[str]) -> None:
-        end = "\r\n" if self.lines and self.lines[0].endswith("\r\n") else "\n"
-        if row and not self.lines[row - 1].endswith("\n"):
-            self.lines[row - 1] += end
-        self._splice(row, row, [text + end for text in texts])
-
-    def _splice(self, start: int, end: int, lines: Sequence[str]) -> None:
-        before = self._numbers[start - 1] if start else 1
-        self.lines[start:end] = lines
-        self._numbers[start:end] = [before] * len(lines)
 
 
 def without_comment(line: str) -> str:
@@ -169,7 +139,7 @@ def without_comment(line: str) -> str:
 
 def split_fields(text: str) -> list[str]:
     """Split a value at spaces and tabs."""
-    return [word for word in _SPACES.split(text) if word]
+    return [word for word in re.split(r"[ \t]+", text) if word]
 
 
 def quote_text(text: str) -> str:
@@ -197,8 +167,4 @@ def read_lines(path: Path) -> list[str]:
         content = source.stream.read(_LARGEST + 1)
     if len(content) > _LARGEST:
         raise UserError(f"{path}: has more than {_LARGEST:,} bytes; give the moses.ini itself")
-    lines = [line for line in re.split(r"(?<=\n)", content.decode("utf-8", "surrogateescape")) if line]
-    for number, line in enumerate(lines, 1):
-        if len(line) > _LONGEST_LINE:
-            raise UserError(f"{path}: line {number}: has more than {_LONGEST_LINE:,} characters; fix the line")
-    return lines
+    return [line for line in re.split(r"(?<=\n)", content.decode("utf-8", "surrogateescape")) if line]

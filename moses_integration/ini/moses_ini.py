@@ -39,40 +39,33 @@ IN_CONTEXT = "in-context"
 
 Moses and moses2 stop at the unknown argument, so no decoder takes the ini for a complete system.
 """
-IGNORED = {
-    # The input is that of our command.
-    "input-file": "",
-    # Annotations of the output.
-    **dict.fromkeys(("print-id", "print-passthrough", "print-alignment-info", "output-hypo-score"), "false"),
-    **dict.fromkeys(("report-segmentation", "report-segmentation-enriched", "report-all-factors"), "false"),
-    **dict.fromkeys(("sort-word-alignment", "start-translation-id"), "0"),
-    **dict.fromkeys(("show-weights", "recover-input-path"), "false"),
-    # N-best lists.
-    **dict.fromkeys(("n-best-list", "lattice-samples"), ""),
-    "n-best-factor": "20",
-    "labeled-n-best-list": "true",
-    **dict.fromkeys(("n-best-trees", "include-segmentation-in-n-best", "print-alignment-info-in-n-best"), "false"),
-    **dict.fromkeys(("report-all-factors-in-n-best", "print-passthrough-in-n-best"), "false"),
-    # Reports in separate files.
-    **dict.fromkeys(("translation-details", "translation-all-details", "tree-translation-details"), ""),
-    **dict.fromkeys(("alignment-output-file", "output-unknowns", "output-word-graph"), ""),
-    **dict.fromkeys(("output-search-graph", "output-search-graph-extended", "output-search-graph-slf"), ""),
-    **dict.fromkeys(("output-search-graph-hypergraph", "output-search-graph-pb"), ""),
-    **dict.fromkeys(("unpruned-search-graph", "include-lhs-in-search-graph", "print-all-derivations"), "false"),
-    # The server.
-    **dict.fromkeys(("server", "daemon", "serial"), "false"),
-    **dict.fromkeys(("server-port", "server-log", "server-timeout", "server-maxconn", "server-maxconn-backlog"), ""),
-    **dict.fromkeys(("server-keepalive-maxconn", "server-keepalive-timeout"), ""),
-    **dict.fromkeys(("session-timeout", "session-cache-size"), ""),
-}
-"""Sections that change only Moses' input, output or server, and the value without effect (moses/Parameter.cpp)."""
+IGNORED = frozenset(
+    {
+        # The input is that of our command.
+        *("input-file",),
+        # Annotations of the output.
+        *("print-id", "print-passthrough", "print-alignment-info", "output-hypo-score", "report-segmentation"),
+        *("report-segmentation-enriched", "report-all-factors", "sort-word-alignment", "start-translation-id"),
+        *("show-weights", "recover-input-path"),
+        # N-best lists.
+        *("n-best-list", "lattice-samples", "n-best-factor", "labeled-n-best-list", "n-best-trees"),
+        *("include-segmentation-in-n-best", "print-alignment-info-in-n-best", "report-all-factors-in-n-best"),
+        *("print-passthrough-in-n-best",),
+        # Reports in separate files.
+        *("translation-details", "translation-all-details", "tree-translation-details", "alignment-output-file"),
+        *("output-unknowns", "output-word-graph", "output-search-graph", "output-search-graph-extended"),
+        *("output-search-graph-slf", "output-search-graph-hypergraph", "output-search-graph-pb"),
+        *("unpruned-search-graph", "include-lhs-in-search-graph", "print-all-derivations"),
+        # The server.
+        *("server", "daemon", "serial", "server-port", "server-log", "server-timeout", "server-maxconn"),
+        *("server-maxconn-backlog", "server-keepalive-maxconn", "server-keepalive-timeout", "session-timeout"),
+        *("session-cache-size",),
+    }
+)
+"""Sections that change only Moses' input, output or server (moses/Parameter.cpp)."""
 
 LABEL = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 """Labels that mert-moses.pl can read back from an n-best list; it takes a label with `_` for a sparse feature."""
-# Far beyond any real moses.ini; larger values would fill the memory or the screen.
-_LONGEST_LABEL = 100
-_WIDEST = 1000
-
 Weights = Mapping[str, Sequence[float]]
 """Weights of features by label."""
 
@@ -130,7 +123,7 @@ class MosesIni(IniLines):
         ini = cls(read_lines(path), str(path), real_path(path).parent)
         if convert_old_format(ini):
             ini.notes.append(f"{path}: has Moses' old format; its models and weights are converted like in Moses")
-        ignored = [name for name in ini.sections() if name in IGNORED and ini.values(name) not in ([], [IGNORED[name]])]
+        ignored = [name for name in ini.sections() if name in IGNORED and ini.values(name)]
         if ignored:
             names = ", ".join(f"[{section}]" for section in ignored)
             ini.notes.append(f"{path}: ignores sections that affect only Moses' input, output or server: {names}")
@@ -172,8 +165,6 @@ class MosesIni(IniLines):
             if not label:
                 label = f"{kind}{unnamed[kind]}"
                 unnamed[kind] += 1
-            if len(label) > _LONGEST_LABEL:
-                raise self.fault(row, f"the label `{quote_text(label)}` has {len(label)} characters", "shorten it")
             if label in features:
                 raise self.fault(row, f"a second feature has the label {label}", "give it another name=")
             features[label] = FeatureLine(kind, label, arguments, row)
@@ -189,12 +180,8 @@ class MosesIni(IniLines):
                 )
             arguments[key] = argument
         for key in ("num-features", IN_CONTEXT):
-            width = arguments.get(key, "1")
-            if not re.fullmatch("[0-9]+", width):
-                raise self.fault(row, f"{key} is not a whole number", "fix the line")
-            # int() limits the number of digits.
-            if len(width) > len(str(_WIDEST)) or int(width) > _WIDEST:
-                raise self.fault(row, f"{key} is larger than {_WIDEST}", "fix the line")
+            if not re.fullmatch("[0-9]{1,3}", arguments.get(key, "1")):
+                raise self.fault(row, f"{key} is not a whole number below 1000", "fix the line")
         return arguments
 
     def feature(self, label: str) -> FeatureLine:
@@ -309,12 +296,9 @@ class MosesIni(IniLines):
             raise self.fault(row, "[weight-overwrite] overrides [weight]", "move its weights there")
 
     def require_some_weight(self, weights: Weights | None = None) -> None:
-        """Raise an error if all weights are 0, since all translations of a text would be equally good.
+        """Raise an error if all weights of tuned features are 0, since all translations would be equally good.
 
-        The weight of unknown words, which is not tuned, does not count.
-
-        Args:
-            weights: of all features; by default those of [weight].
+        `weights` are those of all features, by default those of [weight].
         """
         if self.rows("weight-overwrite"):
             return
@@ -341,23 +325,24 @@ class MosesIni(IniLines):
 
     def model_files(self) -> list[Path]:
         """Return the existing files that the features are loaded from."""
-        named = [(feature, key) for feature in self.features() for key in _MODELS if key in feature.arguments]
-        return [file for feature, key in named for file in files_at(self.path_of(feature, key))]
+        return [file for feature, key in self._named_models() for file in files_at(self.path_of(feature, key))]
+
+    def _named_models(self) -> list[tuple[FeatureLine, str]]:
+        return [(feature, key) for feature in self.features() for key in _MODELS if key in feature.arguments]
 
     def require_files(self) -> None:
         """Raise an error if a model file does not exist, with or without a suffix that Moses appends."""
-        for feature in self.features():
-            for key in _MODELS:
-                if key in feature.arguments and not _exists(self.path_of(feature, key)):
-                    named = f"{key}={feature.arguments[key]}"
-                    if Path(feature.arguments[key]).is_absolute():
-                        raise self.fault(feature.row, f"{named} does not exist", "fix the path")
-                    raise self.fault(
-                        feature.row,
-                        f"{named} does not exist, relative to {self.folder}",
-                        "move the ini back to where it was written, start this command where Moses is started, or make "
-                        "the paths of the ini absolute",
-                    )
+        for feature, key in self._named_models():
+            if not _exists(self.path_of(feature, key)):
+                path = feature.arguments[key]
+                if Path(path).is_absolute():
+                    raise self.fault(feature.row, f"{key}={path} does not exist", "fix the path")
+                raise self.fault(
+                    feature.row,
+                    f"{key}={path} does not exist, relative to {self.folder}",
+                    "move the ini back to where it was written, start this command where Moses is started, or make the "
+                    "paths of the ini absolute",
+                )
 
     def require_valid_at(self, path: Path) -> None:
         """Raise an error if the ini could not be written to `path`, before long work that ends with writing it."""

@@ -3,13 +3,13 @@
 The old format has a section for each kind of model ([ttable-file], [lmodel-file] ...) and one for its weights, one a
 line ([weight-t], [weight-l] ...). Source: moses/Parameter.cpp, ConvertWeightArgs.
 
-The conversion replaces line by line, so that messages give the user's line numbers, and comments survive.
+New lines keep the line numbers of the lines that they come from, for messages.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 
 from moses_integration.ini.lines import IniLines, split_fields
 from phrasescore.errors import UserError
@@ -87,25 +87,28 @@ def convert_old_format(ini: IniLines) -> bool:
     if not old:
         return False
     _check_convertible(ini, old)
+    features: list[tuple[str, int | None]] = []
+    weights: list[tuple[str, int]] = []
     # Features without a model. Moses always adds the two word penalties.
-    added = [kind for section, kind in _SINGLE.items() if section != "weight-p" or section in old]
     for section, kind in _SINGLE.items():
-        weights = _Weights(ini, section)
+        if section != "weight-p" or section in old:
+            features.append((kind, None))
         if section in old:
-            weights.give(f"{kind}0", 1)
-        weights.check_used()
+            weights += _give_weights(ini, section, [(f"{kind}0", 1)])
     if "weight-d" in old:
-        added.append("Distortion")
+        features.append(("Distortion", None))
     for section, (of_weights, parse) in _MODELS.items():
-        weights = _Weights(ini, of_weights)
-        if of_weights == "weight-d" in old:
-            weights.give("Distortion0", 1)
-        _convert_models(ini, section, parse, weights)
-        weights.check_used()
-    for section in ("ttable-limit", "lmodel-oov-feature"):
+        widths = [("Distortion0", 1)] if of_weights == "weight-d" in old else []
+        for label, scores, line, number in _models(ini, section, parse):
+            features.append((line, number))
+            widths.append((label, scores))
+        weights += _give_weights(ini, of_weights, widths)
+    for section in (*of_models, *_SINGLE, "ttable-limit", "lmodel-oov-feature"):
         ini.set_values(section, [])
-    ini.append_section("feature", added)
-    ini.sort_values("feature", lambda feature: _ORDER[split_fields(feature)[0]])
+    for line, number in sorted(features, key=lambda one: _ORDER[split_fields(one[0])[0]]):
+        ini.append("feature", line, number)
+    for line, number in weights:
+        ini.append("weight", line, number)
     return True
 
 
@@ -127,8 +130,10 @@ def _check_convertible(ini: IniLines, old: Sequence[str]) -> None:
             raise ini.fault(row, "the system is not phrase-based", "give a phrase-based system")
 
 
-def _convert_models(ini: IniLines, section: str, parse: Callable[[Sequence[str]], _Model], weights: _Weights) -> None:
-    """Turn the models of a section into feature lines with weights."""
+def _models(
+    ini: IniLines, section: str, parse: Callable[[Sequence[str]], _Model]
+) -> Iterator[tuple[str, int, str, int]]:
+    """Yield label, number of scores, feature line and line number of each model of a section."""
     counts = Counter[str]()
     rows = ini.rows(section)
     limits = _limits(ini, len(rows)) if section == "ttable-file" else []
@@ -149,9 +154,7 @@ def _convert_models(ini: IniLines, section: str, parse: Callable[[Sequence[str]]
             scores, arguments = scores + 1, f"{arguments} oov-feature=1"
         label = f"{kind}{counts[kind]}"
         counts[kind] += 1
-        ini.replace_value(row, f"{kind} name={label} num-features={scores} {arguments}")
-        weights.give(label, scores)
-    ini.rename_section(section, "feature")
+        yield label, scores, f"{kind} name={label} num-features={scores} {arguments}", ini.number_of(row)
 
 
 def _limits(ini: IniLines, tables: int) -> list[str]:
@@ -167,33 +170,21 @@ def _limits(ini: IniLines, tables: int) -> list[str]:
     return limits[:tables]
 
 
-class _Weights:
-    """The weights of an old section; the first line of each feature becomes its line of [weight]."""
-
-    def __init__(self, ini: IniLines, section: str) -> None:
-        self._ini, self._section = ini, section
-        self._left = ini.rows(section)
-        ini.rename_section(section, "weight")
-
-    def give(self, label: str, count: int) -> None:
-        """Assign the next weights to a feature."""
-        taken, self._left = self._left[:count], self._left[count:]
+def _give_weights(ini: IniLines, section: str, widths: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    """Yield a line of weights and its line number for each (label, number of scores), from an old section."""
+    left = deque(ini.rows(section))
+    for label, count in widths:
+        taken = [left.popleft() for _ in range(min(count, len(left)))]
         if len(taken) < count:
             raise UserError(
-                f"{self._ini.name}: [{self._section}] has {len(taken)} weights for the {count} scores of {label}; give "
-                "one weight a line for each score"
+                f"{ini.name}: [{section}] has {len(taken)} weights for the {count} scores of {label}; give one weight "
+                "a line for each score"
             )
-        line = f"{label}= {' '.join(weight for _, weight in taken)}"
-        for index, (row, weight) in enumerate(taken):
+        for row, weight in taken:
             try:
                 parse_number(weight)
             except ValueError as error:
-                raise self._ini.fault(row, f"[{self._section}] is not a number", "fix the line") from error
-            self._ini.replace_value(row, "" if index else line)
-
-    def check_used(self) -> None:
-        """Raise an error if a weight is left."""
-        for row, _ in self._left[:1]:
-            raise self._ini.fault(
-                row, f"[{self._section}] has more weights than its models have scores", "remove the line"
-            )
+                raise ini.fault(row, f"[{section}] is not a number", "fix the line") from error
+        yield f"{label}= {' '.join(weight for _, weight in taken)}", ini.number_of(taken[0][0])
+    for row, _ in left:
+        raise ini.fault(row, f"[{section}] has more weights than its models have scores", "remove the line")
