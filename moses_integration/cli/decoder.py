@@ -9,28 +9,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from moses_integration.decoder.declaration import declare_model
-from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.output import details, nbest_entry, translation_line
-from moses_integration.decoder.phrases import Words, require_words, words_of
-from moses_integration.decoder.pool import DecoderPool
-from moses_integration.decoder.settings import (
-    CUBE_PRUNING,
-    MOST,
-    SHORT_NAMES,
-    DecoderSettings,
-    OutOfRange,
-    cube_pruning_limit,
-    is_on,
-    parse_whole,
-    pop_limit,
-    read_settings,
-    search_algorithm,
-)
+from moses_integration.decoder.output import Translating, Translation
+from moses_integration.decoder.phrases import require_words, words_of
+from moses_integration.decoder.pool import start_decoders
+from moses_integration.decoder.settings import MOST, SHORT_NAMES, is_on, read_settings
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.context_sections import networks_of
 from phrasescore import __version__
@@ -116,7 +102,7 @@ def _run(arguments: Sequence[str]) -> int:
         return 0
     ini.require_some_weight(model.weights())
     _refuse_sparse_weights(switches)
-    settings = _settings(ini, switches)
+    settings = read_settings(ini, switches)
     if _one(switches, "inputtype", "0") != "0":
         raise UsageError("-inputtype: this decoder reads plain text (0) only; use Moses")
     log = _log if _whole(switches, "verbose", 1) else no_log
@@ -131,9 +117,9 @@ def _run(arguments: Sequence[str]) -> int:
         raise UsageError(f"-threads: {processes} is not at least 1; give a number of processes, or all")
     outputs = [_one(switches, name, "/dev/null") for name in ("n-best-list", "translation-details")]
     require_writable(*outputs, inputs=(_one(switches, "config"), text, *ini.model_files()))
-    printing = _printing(switches)
-    with DecoderPool(ini, settings, sentences, processes) as pool:
-        unknown = _write(pool.run(printing, model.weights()), switches)
+    task = _task(switches)
+    with start_decoders(ini, sentences, processes, settings=settings) as pool:
+        unknown = _write(pool.run(task, model.weights()), switches)
     UnknownWords(words=sum(map(len, sentences)), unknown=unknown).warn_if_many(display_name(text), "phrase table", log)
     return 0
 
@@ -187,47 +173,7 @@ def _show_weights(model: LogLinearModel) -> str:
     return "\n".join(lines) + "\n"
 
 
-@dataclass(frozen=True)
-class _Printed:
-    """The output for one sentence."""
-
-    best: bytes
-    nbest: bytes
-    details: bytes
-    unknown: int
-    """Number of words that are not in the phrase table."""
-
-
-@dataclass(frozen=True)
-class _Printing:
-    """Task: format the translation, n-best list and details of a sentence."""
-
-    trace: bool
-    nbest: int
-    distinct: bool
-    segmentation: bool
-    alignment: bool
-    details: bool
-
-    @property
-    def needs_arcs(self) -> bool:
-        """Whether n-best lists are wanted."""
-        return self.nbest > 0
-
-    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> _Printed:
-        """Return the output for the sentence."""
-        best = graph.best()
-        listed = graph.n_best(self.nbest, self.distinct) if self.nbest else []
-        entries = (nbest_entry(model, number, one, self.segmentation, self.alignment) for one in listed)
-        return _Printed(
-            translation_line(best, self.trace) + b"\n",
-            b"".join(entry.to_line() for entry in entries),
-            details(model, sentence, best, graph.values_of_best()) if self.details else b"",
-            model.count_unknown(sentence),
-        )
-
-
-def _printing(switches: dict[str, list[str]]) -> _Printing:
+def _task(switches: dict[str, list[str]]) -> Translating:
     listing = switches.get("n-best-list", [])
     if switches.get("report-segmentation"):
         raise UsageError("-report-segmentation: Moses reports whatever its value says; give it none, or leave it out")
@@ -241,7 +187,7 @@ def _printing(switches: dict[str, list[str]]) -> _Printing:
         raise UsageError(
             f"-n-best-list: needs a file and a size up to {MOST:,}; give -n-best-list FILE SIZE [distinct]"
         )
-    return _Printing(
+    return Translating(
         trace="report-segmentation" in switches,
         nbest=int(listing[1]) if listing else 0,
         distinct="distinct" in listing[2:],
@@ -251,7 +197,7 @@ def _printing(switches: dict[str, list[str]]) -> _Printing:
     )
 
 
-def _write(results: Iterator[_Printed], switches: dict[str, list[str]]) -> int:
+def _write(results: Iterator[Translation], switches: dict[str, list[str]]) -> int:
     """Write all requested outputs; return the number of unknown words."""
     unknown = 0
     listing = switches.get("n-best-list", ["/dev/null"])[0]
@@ -260,40 +206,12 @@ def _write(results: Iterator[_Printed], switches: dict[str, list[str]]) -> int:
     report = _one(switches, "translation-details", "/dev/null")
     with open_output("/dev/null" if to_stdout else listing) as nbest, open_output(report) as detailed:
         for result in results:
-            sys.stdout.buffer.write(result.nbest if to_stdout else result.best)
-            nbest.write(result.nbest)
+            sys.stdout.buffer.write(b"".join(result.nbest) if to_stdout else result.line + b"\n")
+            nbest.writelines(result.nbest)
             detailed.write(result.details)
             unknown += result.unknown
     sys.stdout.buffer.flush()
     return unknown
-
-
-def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
-    settings = read_settings(ini)
-    search = settings.search
-    pops = search.pop_limit
-    given = [name for name in ("cube-pruning-pop-limit", "search-algorithm") if name in switches]
-    if given:
-        # A switch overrides only its own section of moses.ini, as in Moses.
-        algorithm = search_algorithm(ini)
-        if "search-algorithm" in given:
-            algorithm = _whole(switches, "search-algorithm", CUBE_PRUNING)
-        limit = _whole(switches, "cube-pruning-pop-limit", cube_pruning_limit(ini, algorithm))
-        pops = pop_limit(algorithm, limit, f"-{given[-1]}")
-    try:
-        search = replace(
-            search,
-            stack=_whole(switches, "stack", search.stack),
-            beam_threshold=_number(switches, "beam-threshold", search.beam_threshold),
-            distortion_limit=_whole(switches, "distortion-limit", search.distortion_limit),
-            longest_phrase=_whole(switches, "max-phrase-length", search.longest_phrase),
-            pop_limit=pops,
-        )
-    except OutOfRange as fault:
-        raise UsageError(f"-{fault.name}: {fault}") from fault
-    # A switch without a value does not override moses.ini, as in Moses.
-    is_said = switches.get("drop-unknown") or not ini.values("drop-unknown")
-    return DecoderSettings(search, _is_on(switches, "drop-unknown") if is_said else settings.drop_unknown)
 
 
 def _overwritten(ini: MosesIni, switches: dict[str, list[str]]) -> dict[str, list[float]]:
@@ -334,20 +252,11 @@ def _one(switches: dict[str, list[str]], name: str, default: str | None = None) 
     return default
 
 
-def _number(switches: dict[str, list[str]], name: str, default: float) -> float:
-    value = _one(switches, name, repr(default))
-    try:
-        return float(value)
-    except ValueError as error:
-        raise UsageError(f"-{name}: `{value}` is no number; give one") from error
-
-
 def _whole(switches: dict[str, list[str]], name: str, default: int) -> int:
     value = _one(switches, name, str(default))
-    try:
-        return parse_whole(value)
-    except ValueError as error:
-        raise UsageError(f"-{name}: `{value}` is no whole number; give one") from error
+    if not re.fullmatch("[0-9]{1,10}", value):
+        raise UsageError(f"-{name}: `{value}` is no whole number; give one")
+    return int(value)
 
 
 def _is_on(switches: dict[str, list[str]], name: str) -> bool:

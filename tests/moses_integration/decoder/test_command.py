@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from moses_integration.cli.decoder import _settings as settings_of
 from moses_integration.cli.decoder import main, parse_switches
 from moses_integration.decoder.graph import Derivation
 from moses_integration.decoder.model import LogLinearModel
@@ -97,14 +96,15 @@ def test_of_repeated_switches_the_first_counts(capsys: pytest.CaptureFixture[str
             ["-f", INI, "-t", "-n-best-list", "x", "5"],
             "-report-segmentation: would stand in n-best lists of Moses, too",
         ),
-        (["-f", INI, "-s", "1e2"], "-stack: `1e2` is no whole number"),
-        (["-f", INI, "-s", "1_0"], "-stack: `1_0` is no whole number"),
+        (["-f", INI, "-s", "1e2"], "-stack: `1e2` is not a whole number"),
+        (["-f", INI, "-s", "1_0"], "-stack: `1_0` is not a whole number"),
         (["-f", INI, "-du", "true", "true"], "-drop-unknown: has more than one value; give true or false"),
-        (["-f", INI, "-s", "many"], "-stack: `many` is no whole number"),
-        (["-f", INI, "-s", "-5"], "-stack: -5 is negative; give a size"),
-        (["-f", INI, "-cbp", "-5"], "-cube-pruning-pop-limit: -5 is negative"),
-        (["-f", INI, "-b", "x"], "-beam-threshold: `x` is no number"),
-        (["-f", INI, "-b", "nan"], "-beam-threshold: nan is not at least 0 and below 1"),
+        (["-f", INI, "-s", "many"], "-stack: `many` is not a whole number"),
+        (["-f", INI, "-s", "-5"], "-stack: `-5` is not a whole number from 0 to"),
+        (["-f", INI, "-cbp", "-5"], "-cube-pruning-pop-limit: `-5` is not a whole"),
+        (["-f", INI, "-b", "x"], "-beam-threshold: `x` is not at least 0 and below 1"),
+        (["-f", INI, "-b", "nan"], "-beam-threshold: `nan` is not at least 0 and below 1"),
+        (["-f", INI, "-search-algorithm", "1", "-cbp", "0"], "-cube-pruning-pop-limit: cube pruning of 0 candidates"),
         (["-f", INI, "-th", "x"], "-threads: `x` is no whole number"),
         (["-f", INI, "-th", "0"], "-threads: 0 is not at least 1"),
         (["-f", INI, "-inputtype", "1"], "-inputtype: "),
@@ -147,13 +147,12 @@ def test_weights_of_nothing_but_zeros_translate_nothing(text: Path, tmp_path: Pa
     [
         (["-weight-file", "nowhere"], "nowhere: cannot be read"),
         (["-weight-file", INI], "moses.ini: line 6: is the weight of a sparse feature, which"),
-        (["-search-algorithm", "2"], "-search-algorithm: search algorithm 2 is neither"),
+        (["-search-algorithm", "2"], "-search-algorithm: algorithm 2 is neither"),
         (["-weight-overwrite", "LM0= one"], "-weight-overwrite: `one` is no weight of `LM0`"),
         (["-weight-overwrite", "0.5"], "-weight-overwrite: `0.5` is no weight of ``"),
         (["-weight-overwrite", "LM0= 0.5 x"], "-weight-overwrite: `x` is no weight of `LM0`"),
         (["-weight-overwrite", "LM0= nan"], "-weight-overwrite: `nan` is no weight of `LM0`"),
         (["-weight-overwrite", "LM0= 1_0"], "-weight-overwrite: `1_0` is no weight of `LM0`"),
-        (["-search-algorithm", "1", "-cbp", "0"], "cube pruning with a pop limit of 0 translates nothing"),
         (["-weight-overwrite", "LM0= 0.5 1"], "-weight-overwrite: LM0 has 1 features but 2 weights"),
         (["-weight-overwrite", "LM9= 0.5"], "-weight-overwrite: the weights of `LM9` have no feature"),
         (["-f", "nowhere.ini"], "nowhere.ini: cannot be read"),
@@ -342,8 +341,8 @@ def test_normal_search_heeds_no_pop_limit(jumping_text: Path, capfdbinary: Captu
 )
 def test_each_switch_sets_its_part_of_the_search_alone(switches: list[str], expected: dict[str, Any]) -> None:
     ini = MosesIni.read(Path(INI))
-    settings = settings_of(ini, parse_switches(switches))
-    assert settings == replace(read_settings(ini), search=replace(read_settings(ini).search, **expected))
+    settings = read_settings(ini, parse_switches(switches))
+    assert settings == replace(read_settings(ini), **expected)
 
 
 @pytest.mark.parametrize(
@@ -362,16 +361,14 @@ def test_a_switch_does_not_change_other_settings_of_the_ini(
     ini = MosesIni.read(Path(INI))
     for section, value in sections.items():
         ini.set_values(section, [value])
-    assert settings_of(ini, parse_switches(switches)).search.pop_limit == expected
+    assert read_settings(ini, parse_switches(switches)).pop_limit == expected
 
 
 def test_cube_pruning_of_nothing() -> None:
     ini = MosesIni.read(Path(INI))
     ini.set_values("search-algorithm", ["1"])
-    with pytest.raises(
-        UserError, match="-cube-pruning-pop-limit: cube pruning with a pop limit of 0 translates nothing"
-    ):
-        settings_of(ini, parse_switches(["-cbp", "0"]))
+    with pytest.raises(UserError, match="-cube-pruning-pop-limit: cube pruning of 0 candidates translates nothing"):
+        read_settings(ini, parse_switches(["-cbp", "0"]))
 
 
 @pytest.mark.parametrize(
@@ -501,7 +498,7 @@ def test_a_section_that_may_change_the_output_is_an_error(text: Path, tmp_path: 
     code, out, err = run(capfdbinary, "-f", ini, "-i", text)
     assert (code, out, err) == (0, decoded(capfdbinary, "-i", text), "")
     ini.write_text(content + "[xml-input]\nexclusive\n")
-    message = "line 38: the embedded decoder does not support [xml-input], which may change translations or output; "
+    message = "line 38: the embedded decoder does not support [xml-input], which may change scores or output; "
     require_one_sentence(capfdbinary, 1, f"{ini}: {message}", "-f", ini, "-i", text, "-v", "0")
 
 
