@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from experiments.steps import Json
 from experiments.timing import timed
 from moses_integration.decoder.cslm import NeuralLanguageModelFeature
+from moses_integration.decoder.output import Translating
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
@@ -26,7 +27,6 @@ from moses_integration.per_text.context_columns import ContextColumns
 from moses_integration.per_text.indexed_system import write_indexed_system
 from moses_integration.rescoring.features import FeatureSpec, load_features
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank
-from moses_integration.toolkits.embedded import Translating
 from phrasescore.device import choose_device, one_thread
 from phrasescore.files import write_lines
 from phrasescore.text import text_lines
@@ -128,6 +128,6 @@ def _decode(decoder: SentenceDecoder, sentences: int, size: int) -> tuple[Json, 
     neural = [one for one in decoder.model.context_features if isinstance(one, NeuralLanguageModelFeature)]
     for feature in neural:
         feature.queries = feature.served = 0
-    lines = [line for number in range(sentences) for line in decoder.run(Translating(size), number)[1]]
+    lines = [line for number in range(sentences) for line in decoder.run(Translating(size), number).nbest]
     queries, served = sum(one.queries for one in neural), sum(one.served for one in neural)
     return {"queries": queries / sentences, "served": served / queries if queries else None}, lines

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from moses_integration.decoder.output import Translating
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
-from moses_integration.toolkits.embedded import Translating
 from phrasescore.device import choose_device
 from phrasescore.files import read_lines
 from phrasescore.lm.lm_scorer import NeuralLmScorer

@@ -33,6 +33,9 @@ class NeuralLanguageModelFeature(ContextFeature):
     never replaced, because the back-off model, which distributes the probability of `<unk>`, conditions on it.
     """
 
+    # The score of a sentence depends on its batch by about 1e-6.
+    decimals = 4
+
     def __init__(
         self, label: str, path: Path, backoff: Path, *, unnormalised: bool = False, cache: Path | None = None
     ) -> None:

@@ -7,8 +7,8 @@ A new feature is a class (of a phrase pair in `phrases.py`, of a jump in `reorde
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from moses_integration.decoder.context import LanguageModel
 from moses_integration.decoder.cslm import NeuralLanguageModelFeature
@@ -29,39 +29,17 @@ from phrasescore.errors import UserError
 from phrasescore.table.factors import Factors
 from phrasescore.words import phrases_of
 
-Arguments = Mapping[str, tuple[str, ...]]
-"""Names of arguments with their supported values; `ANYTHING` for all values."""
-
-ANYTHING: tuple[str, ...] = ()
-_OF_ALL: Arguments = dict.fromkeys(("name", "num-features", "tuneable", "filterable", "verbosity"), ANYTHING)
-"""Arguments of all features, which are read elsewhere or change no score."""
-_FACTORS: Arguments = dict.fromkeys(("input-factor", "output-factor", "factor"), ("0",))
-
 
 @dataclass(frozen=True)
 class FeatureKind:
     """A feature class of moses.ini."""
 
-    name: str
     make: Callable[[MosesIni, FeatureLine], Feature]
     """Makes the feature without loading any file; raises ValueError for a faulty line."""
-    arguments: Arguments = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
     """Supported arguments besides those of all features."""
-    required: tuple[str, ...] = ()
-    """Arguments without which Moses crashes."""
-    is_single: bool = False
-    """Whether Moses rejects a second one (moses/FF/WordPenaltyProducer.cpp, UnknownWordPenaltyProducer.cpp)."""
     is_of_moses: bool = True
     """Whether Moses has it, too."""
-
-    def accepts(self, key: str, value: str) -> bool:
-        """Return whether the argument is supported."""
-        known = {**_OF_ALL, **self.arguments}
-        return key in known and (known[key] == ANYTHING or value in known[key])
-
-
-def _language_model(ini: MosesIni, line: FeatureLine) -> Feature:
-    return LanguageModel(line.label, ini.path_of(line))
 
 
 def _lexical_reordering(ini: MosesIni, line: FeatureLine) -> Feature:
@@ -74,67 +52,62 @@ def _neural_language_model(ini: MosesIni, line: FeatureLine) -> Feature:
         line.label,
         ini.path_of(line),
         ini.path_of(line, "backoff"),
-        unnormalised=line.arguments.get("unnormalised") == "true",
+        unnormalised=_truth(line, "unnormalised", default=False),
         cache=ini.path_of(line, "cache") if "cache" in line.arguments else None,
     )
 
 
-def _with_factors(*names: str) -> Arguments:
-    """Return arguments of any value, and the single factor."""
-    return {**_FACTORS, **dict.fromkeys(names, ANYTHING)}
+def _truth(line: FeatureLine, key: str, *, default: bool) -> bool:
+    try:
+        return parse_truth(line.arguments[key]) if key in line.arguments else default
+    except ValueError as fault:
+        raise ValueError(f"{key}= {fault}; fix the line") from fault
 
 
+_OF_ALL = ("name", "num-features", "tuneable", "filterable", "verbosity")
+"""Arguments of all features, which are read elsewhere or change no score."""
 KINDS = {
-    kind.name: kind
-    for kind in (
-        FeatureKind("WordPenalty", lambda _, line: WordPenalty(line.label), is_single=True),
-        FeatureKind("UnknownWordPenalty", lambda _, line: UnknownWordPenalty(line.label), is_single=True),
-        FeatureKind("PhrasePenalty", lambda _, line: PhrasePenalty(line.label)),
-        FeatureKind("Distortion", lambda _, line: Distortion(line.label)),
-        FeatureKind(
-            "PhraseDictionaryMemory",
-            lambda _, line: TableScores(line.label, line.width),
-            _with_factors("path", "table-limit", "cache-size"),
-            required=("input-factor", "output-factor"),
-        ),
-        FeatureKind(
-            "LexicalReordering", _lexical_reordering, _with_factors("path", "type"), required=("input-factor",)
-        ),
-        # How KenLM loads a model changes no score, but Moses rejects unknown values (moses/LM/Ken.cpp).
-        FeatureKind(
-            "KENLM",
-            _language_model,
-            {
-                **_with_factors("path", "order"),
-                "lazyken": ("0", "1", "false", "true"),
-                "load": ("lazy", "populate_or_lazy", "populate_or_read", "populate", "read", "parallel_read"),
-            },
-        ),
-        FeatureKind(
-            "CSLM",
-            _neural_language_model,
-            {**_with_factors("path", "backoff", "cache"), "unnormalised": ("true", "false")},
-            is_of_moses=False,
-        ),
-    )
+    "WordPenalty": FeatureKind(lambda _, line: WordPenalty(line.label)),
+    "UnknownWordPenalty": FeatureKind(lambda _, line: UnknownWordPenalty(line.label)),
+    "PhrasePenalty": FeatureKind(lambda _, line: PhrasePenalty(line.label)),
+    "Distortion": FeatureKind(lambda _, line: Distortion(line.label)),
+    "PhraseDictionaryMemory": FeatureKind(
+        lambda _, line: TableScores(line.label, line.width),
+        ("path", "input-factor", "output-factor", "table-limit", "cache-size"),
+    ),
+    "LexicalReordering": FeatureKind(_lexical_reordering, ("path", "type", "input-factor", "output-factor", "factor")),
+    # How KenLM loads a model changes no score.
+    "KENLM": FeatureKind(
+        lambda ini, line: LanguageModel(line.label, ini.path_of(line)), ("path", "order", "factor", "lazyken", "load")
+    ),
+    "CSLM": FeatureKind(
+        _neural_language_model, ("path", "order", "factor", "backoff", "cache", "unnormalised"), is_of_moses=False
+    ),
 }
 """Features by class name."""
-
-_BINARY_TABLES = ("PhraseDictionaryCompact", "PhraseDictionaryOnDisk", "PhraseDictionaryBinary", "ProbingPT")
-_OTHER_LANGUAGE_MODELS = ("SRILM", "IRSTLM")
-"""Libraries that read ARPA files as KenLM does."""
+_REMEDIES = {
+    **dict.fromkeys(
+        ("PhraseDictionaryCompact", "PhraseDictionaryOnDisk", "PhraseDictionaryBinary", "ProbingPT"),
+        "name the text table in a PhraseDictionaryMemory line",
+    ),
+    **dict.fromkeys(
+        ("SRILM", "IRSTLM"),
+        "if its file is in the ARPA format, name the feature KENLM, which gives the same scores",
+    ),
+}
+"""What to do about some unsupported features."""
 
 
 def load_model(
     ini: MosesIni, sentences: Iterable[Words], settings: DecoderSettings, *, factored_targets: bool = False
 ) -> LogLinearModel:
     """Load the model that `declare_model` declares, with the table lines that these sentences need."""
-    wanted = {phrase for sentence in sentences for phrase in phrases_of(sentence, settings.search.longest_phrase)}
+    wanted = {phrase for sentence in sentences for phrase in phrases_of(sentence, settings.longest_phrase)}
     model = declare_model(ini, factored_targets=factored_targets)
     table = ini.phrase_table()
     target_factors = len(_target_factors(ini, is_factored=factored_targets))
     model.table = PhraseTable(ini.path_of(table), table.width, wanted, target_factors)
-    model.table_limit = table_limit(ini)
+    model.table_limit = _table_limit(ini, table)
     model.drop_unknown = settings.drop_unknown
     for feature in model.features:
         feature.load(wanted)
@@ -147,40 +120,11 @@ def declare_model(ini: MosesIni, *, factored_targets: bool = False) -> LogLinear
     With `factored_targets`, target words of the phrase table may have several factors. Such a model ranks the
     translations of a phrase, but the search cannot write factored translations.
     """
-    ini.phrase_table()
-    lines = ini.features()
-    _check_kinds(ini, lines)
     target_factors = _target_factors(ini, is_factored=factored_targets)
-    features = [_declare(ini, line, target_factors) for line in lines]
-    if not any(isinstance(feature, UnknownWordPenalty) for feature in features):
-        raise UserError(f"{ini.name}: has no UnknownWordPenalty, which Moses needs; add it to [feature]")
-    model = LogLinearModel(features)
+    model = LogLinearModel([_declare(ini, line, target_factors) for line in ini.features()])
     for label, numbers in ini.weights().items():
         model.set_weights({label: numbers}, ini.location("weight", f"{label}="))
     return model
-
-
-def _check_kinds(ini: MosesIni, lines: Iterable[FeatureLine]) -> None:
-    seen: set[str] = set()
-    for line in lines:
-        if line.kind in _BINARY_TABLES:
-            raise UnsupportedError(
-                f"{ini.at(line.row)}: the embedded decoder reads text tables, not {line.kind}",
-                "name the text table in a PhraseDictionaryMemory line",
-            )
-        if line.kind in _OTHER_LANGUAGE_MODELS:
-            raise UnsupportedError(
-                f"{ini.at(line.row)}: the embedded decoder does not support {line.kind}",
-                "if its file is in the ARPA format, name the feature KENLM, which gives the same scores",
-            )
-        if line.kind not in KINDS:
-            raise UnsupportedError(
-                f"{ini.at(line.row)}: the embedded decoder does not support {quote_text(line.kind)}",
-                "remove it",
-            )
-        if line.kind in seen and KINDS[line.kind].is_single:
-            raise _fault(ini, line, f"is a second {line.kind}, which Moses rejects; remove one with its weights")
-        seen.add(line.kind)
 
 
 def _target_factors(ini: MosesIni, *, is_factored: bool) -> list[str]:
@@ -189,47 +133,35 @@ def _target_factors(ini: MosesIni, *, is_factored: bool) -> list[str]:
     return named.split(",") if is_factored and re.fullmatch("0(,[1-9])+", named) else ["0"]
 
 
-def _declare(ini: MosesIni, line: FeatureLine, target_factors: list[str]) -> Feature:
-    kind = KINDS[line.kind]
-    if "path" in kind.arguments:
-        # Report a missing path before any unknown argument, which may be meant instead of it.
-        ini.path_of(line)
-    of_target = [("output-factor", ",".join(target_factors))] if line.kind == "PhraseDictionaryMemory" else []
-    of_target += [("factor", factor) for factor in target_factors]
-    for key, value in line.arguments.items():
-        if not kind.accepts(key, value) and (key, value) not in of_target:
-            shown = quote_text(f"{key}={value}")
-            raise UnsupportedError(
-                f"{ini.at(line.row)}: the embedded decoder does not support `{shown}` of {kind.name}", "remove it"
-            )
-    for key in kind.required:
-        if key not in line.arguments:
-            raise _fault(ini, line, f"{kind.name} has no {key}=, without which Moses crashes; add {key}=0")
+def _declare(ini: MosesIni, line: FeatureLine, target_factors: Sequence[str]) -> Feature:
+    kind, place = KINDS.get(line.kind), ini.at(line.row)
+    if kind is None:
+        remedy = _REMEDIES.get(line.kind, "remove it")
+        raise UnsupportedError(f"{place}: the embedded decoder does not support {quote_text(line.kind)}", remedy)
+    factors = {
+        "input-factor": ["0"],
+        "output-factor": [",".join(target_factors) if line.is_phrase_table else "0"],
+        "factor": target_factors,
+    }
     try:
         feature = kind.make(ini, line)
-    except ValueError as fault:
-        raise _fault(ini, line, str(fault)) from fault
+        feature.tuneable = _truth(line, "tuneable", default=feature.tuneable)
+    except ValueError as error:
+        raise UserError(f"{place}: {error}") from error
+    for key, value in line.arguments.items():
+        if key not in (*_OF_ALL, *kind.arguments) or (key in factors and value not in factors[key]):
+            fault = f"the embedded decoder does not support `{quote_text(f'{key}={value}')}` of {line.kind}"
+            raise UnsupportedError(f"{place}: {fault}", "remove it")
     feature.factors = Factors((target_factors.index(line.arguments.get("factor", "0")),))
     if "num-features" in line.arguments and line.width != feature.width:
-        raise _fault(ini, line, f"num-features is {line.width} where {kind.name} has {feature.width}; fix the line")
-    if "tuneable" in line.arguments:
-        try:
-            feature.tuneable = parse_truth(line.arguments["tuneable"])
-        except ValueError as fault:
-            raise _fault(ini, line, f"tuneable= {fault}; fix the line") from fault
+        raise UserError(f"{place}: num-features is {line.width} where {line.kind} has {feature.width}; fix the line")
     return feature
 
 
-def table_limit(ini: MosesIni) -> int:
+def _table_limit(ini: MosesIni, table: FeatureLine) -> int:
     """Return the number of translations of a phrase that a decoder uses; 0 is no limit."""
-    table = ini.phrase_table()
     limit = table.arguments.get("table-limit", str(DEFAULT_TABLE_LIMIT))
     # int() limits the number of digits.
-    number = int(limit) if re.fullmatch("[0-9]{1,10}", limit) else MOST + 1
-    if number > MOST:
-        raise _fault(ini, table, f"table-limit is not a whole number from 0 to {MOST:,}; fix the line")
-    return number
-
-
-def _fault(ini: MosesIni, line: FeatureLine, problem: str) -> UserError:
-    return UserError(f"{ini.at(line.row)}: {problem}")
+    if not re.fullmatch("[0-9]{1,10}", limit) or int(limit) > MOST:
+        raise UserError(f"{ini.at(table.row)}: table-limit is not a whole number from 0 to {MOST:,}; fix the line")
+    return int(limit)

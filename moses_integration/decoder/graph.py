@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Indices, TargetPhrase, Words
 from moses_integration.decoder.reordering import Jumps
-from moses_integration.decoder.translation_options import Options
+from moses_integration.decoder.translation_options import NO_OPTION, Options
 
 _NBEST_FACTOR = 20
 """Derivations considered per entry of a distinct n-best list: Moses' default n-best-factor."""
 
 
-@dataclass(frozen=True)
-class Records:
+class Hypotheses(NamedTuple):
     """Hypotheses: each one extends another hypothesis by an option."""
 
     option_N: Indices
@@ -35,29 +36,15 @@ class Records:
     context_NX: Floats
     """Values that the option added to the context features."""
     states_NX: Indices
+    """States of the context features after the hypothesis."""
 
-    def take(self, indices: Indices) -> Records:
+    def take(self, indices: Indices) -> Hypotheses:
         """Return a selection."""
-        return Records(
-            self.option_N[indices],
-            self.back_N[indices],
-            self.score_N[indices],
-            self.context_NX[indices],
-            self.states_NX[indices],
-        )
+        return Hypotheses._make(column[indices] for column in self)
 
-    def copy_into(self, room: Records, first: int) -> None:
-        """Copy the hypotheses into `room` from index `first`."""
-        for column in fields(self):
-            values = getattr(self, column.name)
-            getattr(room, column.name)[first : first + len(values)] = values
 
-    def with_room(self, size: int) -> Records:
-        """Return a copy with memory for `size` hypotheses."""
-        columns = (getattr(self, column.name) for column in fields(self))
-        room = Records(*(np.empty((size, *column.shape[1:]), column.dtype) for column in columns))
-        self.copy_into(room, 0)
-        return room
+def _joined(parts: Iterable[Hypotheses]) -> Hypotheses:
+    return Hypotheses._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -85,74 +72,60 @@ class Derivation:
 
 
 class SearchGraph:
-    """Hypotheses by index; 0 is the empty hypothesis."""
+    """The hypotheses of a search; 0 is the empty hypothesis."""
 
     root = 0
 
     def __init__(self, model: LogLinearModel, options: Options, begin: Sequence[int]) -> None:
-        self._model, self._options = model, options
         """Make a graph of the empty hypothesis, with the initial states `begin` of the context features."""
-        none, states = np.array([-1]), np.array([begin], np.int64).reshape(1, -1)
-        self._records = Records(none, none, np.zeros(1), np.zeros((1, len(model.context_weights))), states)
-        self._count = 1
-        self._lost: list[tuple[Indices, Indices]] = []
-        """Winners of recombination and the hypotheses that lost to them, best first."""
+        self._model, self._options = model, options
+        none, states = np.array([NO_OPTION]), np.array([begin], np.int64).reshape(1, -1)
+        self.kept = Hypotheses(none, none, np.zeros(1), np.zeros((1, len(model.context_weights))), states)
+        """The hypotheses of the stacks."""
         self._last: Indices = np.array([self.root])
+        self._lost: list[Hypotheses] = []
+        """Hypotheses that lost in recombination; in `_all` they follow those of the stacks."""
+        self._winners = [np.zeros(0, np.int64)]
+        """For each of them, the hypothesis to which it lost."""
 
-    @property
-    def option(self) -> Indices:
-        """The option of each hypothesis [N]; -1 for the empty hypothesis."""
-        return self._records.option_N[: self._count]
-
-    @property
-    def back(self) -> Indices:
-        """The previous hypothesis of each [N]; -1 for the empty hypothesis."""
-        return self._records.back_N[: self._count]
-
-    @property
-    def score(self) -> Floats:
-        """The score of each hypothesis [N]."""
-        return self._records.score_N[: self._count]
-
-    @property
-    def states(self) -> Indices:
-        """The states of the context features after each hypothesis [N, X]."""
-        return self._records.states_NX[: self._count]
-
-    def add(self, records: Records) -> Indices:
+    def add(self, hypotheses: Hypotheses) -> Indices:
         """Add the hypotheses of a stack, best first; return their indices."""
-        self._last = self._append(records)
+        first = len(self.kept.option_N)
+        self.kept = _joined((self.kept, hypotheses))
+        self._last = np.arange(first, len(self.kept.option_N))
         return self._last
 
-    def add_arcs(self, candidates: Records, record_H: Indices, winners_H: Indices, winner_N: Indices) -> None:
-        """Add the candidates that lost to the kept hypotheses `record_H`; `winner_N` indexes the winners."""
-        is_loser_N = winner_N < len(record_H)
+    def add_arcs(self, candidates: Hypotheses, kept_H: Indices, winners_H: Indices, winner_N: Indices) -> None:
+        """Add the candidates that lost to the hypotheses `kept_H` of a stack.
+
+        Args:
+            candidates: all candidates of the stack.
+            kept_H: indices that `add` returned.
+            winners_H: the candidates that these hypotheses were.
+            winner_N: for each candidate, its winner's position in `winners_H`, or beyond it if the winner was pruned.
+        """
+        is_loser_N = winner_N < len(kept_H)
         is_loser_N[winners_H] = False
         losers = np.flatnonzero(is_loser_N)
         losers = losers[np.argsort(-candidates.score_N[losers], kind="stable")]
-        self._lost.append((record_H[winner_N[losers]], self._append(candidates.take(losers))))
+        self._lost.append(candidates.take(losers))
+        self._winners.append(kept_H[winner_N[losers]])
 
-    def _append(self, records: Records) -> Indices:
-        first, self._count = self._count, self._count + len(records.option_N)
-        if self._count > len(self._records.option_N):
-            # Doubling makes the cost of appending constant on average.
-            self._records = self._records.with_room(2 * self._count)
-        records.copy_into(self._records, first)
-        return np.arange(first, self._count)
+    @cached_property
+    def _all(self) -> Hypotheses:
+        """All hypotheses, after the search."""
+        return _joined((self.kept, *self._lost))
 
     # Derivations
 
     def best(self) -> Derivation | None:
         """Return the best derivation, None if there is none."""
-        if not len(self._last):
-            return None
-        last = int(self._last[0])
-        return self._derivations([(float(self.score[last]), self._way_to(last))])[0]
+        best = [(float(self.kept.score_N[last]), self._way_to(last)) for last in self._last[:1].tolist()]
+        return self._derivations(best)[0] if best else None
 
     def values_of_best(self) -> Floats:
         """Return the feature values of each phrase of the best derivation [L, F]."""
-        best = [self._way_to(int(last))[::-1] for last in self._last[:1]]
-        return self._values_of_steps(best)[0]
+        return self._values_of_steps([self._way_to(last)[::-1] for last in self._last[:1].tolist()])[0]
 
     def n_best(self, size: int, distinct: bool) -> list[Derivation]:
         """Return the best derivations, best first; with `distinct`, only the best one of each translation.
@@ -161,9 +134,9 @@ class SearchGraph:
         """
         found: list[tuple[float, list[int]]] = []
         seen: set[bytes] = set()
-        # The last text is that of option -1.
+        # The last text is that of `NO_OPTION`.
         text_O = [*(b"".join(word + b" " for word in target.words) for target in self._options.targets), b""]
-        text_N = [text_O[option] for option in self.option.tolist()]
+        text_N = [text_O[option] for option in self._all.option_N.tolist()]
         for score, way in islice(self._ways(), _NBEST_FACTOR * size):
             if distinct:
                 translation = b"".join([text_N[hypothesis] for hypothesis in reversed(way)])
@@ -182,7 +155,7 @@ class SearchGraph:
         (moses/TrellisPath.cpp). Each derivation has one parent. It replaces a hypothesis further back than all
         replacements of the parent, or takes the next best replacement at the position of the parent's last one.
         """
-        score, back = self.score.tolist(), self.back.tolist()
+        score, back = self._all.score_N.tolist(), self._all.back_N.tolist()
         losers, first, loss = self._losers()
         # Derivations that were yielded, each with a heap of its possible replacements (negative score, position). Only
         # the best replacement of each is in the main heap, because few are ever needed.
@@ -223,14 +196,13 @@ class SearchGraph:
 
         The third result is by how much each hypothesis beats its best loser, infinity without one.
         """
-        none = np.zeros(0, np.int64)
-        winners, losers = (np.concatenate([none, *parts]) for parts in zip(*self._lost, (none, none), strict=True))
+        winners, score_N = np.concatenate(self._winners), self._all.score_N
         order = np.argsort(winners, kind="stable")
-        winners, losers = winners[order], losers[order]
-        first_N = np.searchsorted(winners, np.arange(self._count + 1))
-        loss_N = np.full(self._count, np.inf)
+        losers = len(self.kept.option_N) + order
+        first_N = np.searchsorted(winners[order], np.arange(len(score_N) + 1))
+        loss_N = np.full(len(score_N), np.inf)
         has_lost = np.flatnonzero(np.diff(first_N))
-        loss_N[has_lost] = self.score[has_lost] - self.score[losers[first_N[has_lost]]]
+        loss_N[has_lost] = score_N[has_lost] - score_N[losers[first_N[has_lost]]]
         return losers.tolist(), first_N.tolist(), loss_N.tolist()
 
     def _way_to(self, hypothesis: int) -> list[int]:
@@ -238,7 +210,7 @@ class SearchGraph:
         way = []
         while hypothesis != self.root:
             way.append(hypothesis)
-            hypothesis = int(self.back[hypothesis])
+            hypothesis = int(self.kept.back_N[hypothesis])
         return way
 
     def _derivations(self, found: Sequence[tuple[float, list[int]]]) -> list[Derivation]:
@@ -252,7 +224,7 @@ class SearchGraph:
         for (score, _), way, values_F in zip(found, ways, sums, strict=True):
             steps = tuple(
                 Step(int(options.start_O[o]), int(options.end_O[o]), options.targets[o])
-                for o in self.option[way].tolist()
+                for o in self._all.option_N[way].tolist()
             )
             derivations.append(Derivation(steps, score, values_F))
         return derivations
@@ -261,25 +233,20 @@ class SearchGraph:
         """Return the feature values of each step [L, F] and the index of its derivation [L]."""
         hypothesis_L = np.array([hypothesis for way in ways for hypothesis in way], np.int64)
         derivation_L = np.repeat(np.arange(len(ways)), [len(way) for way in ways])
-        option_L = self.option[hypothesis_L]
+        option_L = self._all.option_N[hypothesis_L]
         is_first_L = np.diff(derivation_L, prepend=-1) > 0
-        previous_L = np.where(is_first_L, -1, np.roll(option_L, 1))
+        previous_L = np.where(is_first_L, NO_OPTION, np.roll(option_L, 1))
         values_LF = step_values(self._model, self._options, previous_L, option_L)
-        values_LF[:, self._model.context_columns] += self._records.context_NX[hypothesis_L]
+        values_LF[:, self._model.context_columns] += self._all.context_NX[hypothesis_L]
         return values_LF, derivation_L
 
 
 def step_values(model: LogLinearModel, options: Options, previous_L: Indices, option_L: Indices) -> Floats:
-    """Return the values [L, F] of steps from one option (-1 at the start) to the next, without those of context."""
+    """Return the values [L, F] of steps from one option to the next, without those of context."""
     values_LF = options.values_OF[option_L]
-    jumps = Jumps(
-        options.start_or_none(previous_L),
-        options.end_or_none(previous_L),
-        options.start_O[option_L],
-        options.end_O[option_L],
-    )
+    start_O, end_O = options.start_O, options.end_O
+    jumps = Jumps(start_O[previous_L], end_O[previous_L], start_O[option_L], end_O[option_L])
     for feature in model.jump_features:
         row_OK = options.rows[feature.label]
-        previous_row_LK = np.where(previous_L[:, None] >= 0, row_OK[previous_L], 0.0)
-        values_LF[:, model.columns[feature.label]] = feature.values(jumps, previous_row_LK, row_OK[option_L])
+        values_LF[:, model.columns[feature.label]] = feature.values(jumps, row_OK[previous_L], row_OK[option_L])
     return values_LF

@@ -15,40 +15,45 @@ from moses_integration.nbest import NbestEntry, format_features, format_number
 
 
 @dataclass(frozen=True)
-class Printed:
+class Translation:
     """The output for one sentence."""
 
-    best: bytes
-    nbest: bytes
+    line: bytes
+    """The translation, with a space after each word."""
+    nbest: list[bytes]
+    """Lines of the n-best list."""
     details: bytes
     unknown: int
     """Number of words that are not in the phrase table."""
 
 
 @dataclass(frozen=True)
-class Printing:
-    """Task: format the translation, n-best list and details of a sentence."""
+class Translating:
+    """Task: translate a sentence and format the results."""
 
-    trace: bool
-    nbest: int
-    distinct: bool
-    segmentation: bool
-    alignment: bool
-    details: bool
+    nbest: int = 0
+    """Size of the n-best list."""
+    distinct: bool = True
+    segmentation: bool = True
+    """Whether the n-best list has source and target ranges of phrases."""
+    alignment: bool = True
+    """Whether the n-best list has word alignments."""
+    trace: bool = False
+    """Whether the translation has the source range after each phrase."""
+    details: bool = False
 
     @property
     def needs_arcs(self) -> bool:
         """Whether n-best lists are wanted."""
         return self.nbest > 0
 
-    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Printed:
+    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Translation:
         """Return the output for the sentence."""
         best = graph.best()
         listed = graph.n_best(self.nbest, self.distinct) if self.nbest else []
-        entries = (nbest_entry(model, number, one, self.segmentation, self.alignment) for one in listed)
-        return Printed(
-            translation_line(best, self.trace) + b"\n",
-            b"".join(entry.to_line() for entry in entries),
+        return Translation(
+            translation_line(best, self.trace),
+            [nbest_entry(model, number, one, self.segmentation, self.alignment).to_line() for one in listed],
             details(model, sentence, best, graph.values_of_best()) if self.details else b"",
             model.count_unknown(sentence),
         )
@@ -56,10 +61,8 @@ class Printing:
 
 def translation_line(derivation: Derivation | None, trace: bool = False) -> bytes:
     """Return the words, each with a space after it; with `trace`, also the source range `|0-2| ` of each phrase."""
-    if derivation is None:
-        return b""
     parts = []
-    for step in derivation.steps:
+    for step in derivation.steps if derivation else ():
         parts += [word + b" " for word in step.target.words]
         if trace and step.target.words:
             parts.append(b"|%d-%d| " % (step.start, step.end))
@@ -69,24 +72,38 @@ def translation_line(derivation: Derivation | None, trace: bool = False) -> byte
 def nbest_entry(
     model: LogLinearModel, sentence: int, derivation: Derivation, segmentation: bool, alignment: bool
 ) -> NbestEntry:
-    """Return a derivation as an entry of an n-best list."""
+    """Return a derivation as an entry of an n-best list, with the values of the tuneable features."""
     extras = []
     if segmentation:
-        extras.append(b" ".join(_segments(derivation)))
+        extras.append(
+            b" ".join(
+                _range(step.start, step.end) + b"=" + _range(first, last)
+                for step, first, last in _target_ranges(derivation)
+            )
+        )
     if alignment:
-        extras.append(b"".join(b"%d-%d " % link for link in _links(derivation)) or b" ")
-    return NbestEntry(
-        sentence,
-        b" ".join(derivation.words),
-        format_features(_printed_features(model, derivation.values_F)),
-        format_number(derivation.score),
-        tuple(extras),
-    )
+        links = [
+            b"%d-%d " % (step.start + source, first + target)
+            for step, first, _ in _target_ranges(derivation)
+            for source, target in sorted(step.target.alignment)
+        ]
+        extras.append(b"".join(links) or b" ")
+    values = {f.label: derivation.values_F[model.columns[f.label]].tolist() for f in model.features if f.tuneable}
+    words = b" ".join(derivation.words)
+    return NbestEntry(sentence, words, format_features(values), format_number(derivation.score), tuple(extras))
 
 
-def _printed_features(model: LogLinearModel, values_F: Floats) -> dict[str, list[float]]:
-    """Return the values of the tuneable features."""
-    return {f.label: values_F[model.columns[f.label]].tolist() for f in model.features if f.tuneable}
+def _target_ranges(derivation: Derivation) -> Iterator[tuple[Step, int, int]]:
+    """Yield each step with the first and last word of its target range."""
+    first = 0
+    for step in derivation.steps:
+        end = first + len(step.target.words)
+        yield step, first, end - 1
+        first = end
+
+
+def _range(first: int, last: int) -> bytes:
+    return b"%d-%d" % (first, last) if first < last else b"%d" % first
 
 
 def details(model: LogLinearModel, source: Words, derivation: Derivation | None, values_LF: Floats) -> bytes:
@@ -109,27 +126,3 @@ def details(model: LogLinearModel, source: Words, derivation: Derivation | None,
 def _features(model: LogLinearModel, values_F: Floats) -> bytes:
     # Adding 0.0 turns the -0 of a missing jump into 0.
     return format_features({f.label: (values_F[model.columns[f.label]] + 0.0).tolist() for f in model.features})
-
-
-def _target_ranges(derivation: Derivation) -> Iterator[tuple[Step, int, int]]:
-    """Yield each step with the first and last word of its target range."""
-    first = 0
-    for step in derivation.steps:
-        end = first + len(step.target.words)
-        yield step, first, end - 1
-        first = end
-
-
-def _segments(derivation: Derivation) -> Iterator[bytes]:
-    for step, first, last in _target_ranges(derivation):
-        yield _range(step.start, step.end) + b"=" + _range(first, last)
-
-
-def _range(first: int, last: int) -> bytes:
-    return b"%d-%d" % (first, last) if first < last else b"%d" % first
-
-
-def _links(derivation: Derivation) -> Iterator[tuple[int, int]]:
-    for step, first, _ in _target_ranges(derivation):
-        for source, target in sorted(step.target.alignment):
-            yield step.start + source, first + target

@@ -39,6 +39,8 @@ class Feature:
     width: int = 1
     tuneable: bool = True
     """Whether it is tuned and printed in n-best lists."""
+    decimals: int | None = None
+    """Decimals of its values that another process reproduces, in which tuning compares translations; None for all."""
     factors: Factors = SURFACE
     """The factor of target words that it uses, by its position in the words of the phrase table."""
 
@@ -58,7 +60,7 @@ class PhraseFeature(Feature, ABC):
 
     @abstractmethod
     def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
-        """Return the values [T, K] for translations of a source phrase."""
+        """Return the values [T, K] of translations."""
 
 
 class WordPenalty(PhraseFeature):

@@ -6,12 +6,11 @@ A search graph is too large to send between processes, so a *task* is sent to th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Generic, Protocol, TypeVar
 
 from moses_integration.decoder.declaration import load_model
@@ -19,7 +18,7 @@ from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search
-from moses_integration.decoder.settings import DecoderSettings
+from moses_integration.decoder.settings import DecoderSettings, read_settings
 from moses_integration.ini import MosesIni, Weights
 from phrasescore.files import read_lines, write_lines
 from phrasescore.workers import Workers, available_cores, map_ordered, start_workers
@@ -55,68 +54,8 @@ class SentenceDecoder:
     def run(self, task: GraphTask[Result], number: int) -> Result:
         """Decode one sentence and return the result of the task."""
         sentence = self._sentences[number]
-        graph = Search(self.model, self._settings.search, sentence).run(task.needs_arcs)
+        graph = Search(self.model, self._settings, sentence).run(task.needs_arcs)
         return task(number, sentence, self.model, graph)
-
-
-class DecoderPool:
-    """Decodes all sentences of a text, repeatedly if needed, with any weights. A context manager."""
-
-    def __init__(
-        self,
-        ini: MosesIni,
-        settings: DecoderSettings,
-        sentences: Sequence[Words],
-        processes: int | None = None,
-        scheduler: str | None = None,
-        folder: Path | None = None,
-    ) -> None:
-        """Prepare the pool; processes start with the first `run`.
-
-        Args:
-            ini: the system.
-            settings: of the search.
-            sentences: the text.
-            processes: see `start_workers`.
-            scheduler: see `start_workers`.
-            folder: folder that the workers of a scheduler share; by default that of temporary files.
-        """
-        self._count = len(sentences)
-        self._processes = max(1, min(processes or available_cores(), -(-self._count // _CHUNK)))
-        self._scheduler, self._folder = scheduler, folder
-        self._ini, self._settings, self._sentences = ini, settings, sentences
-        self._stack = ExitStack()
-
-    def run(self, task: GraphTask[Result], weights: Weights) -> Iterator[Result]:
-        """Yield the task's result for each sentence in order."""
-        chunks = (range(first, min(first + _CHUNK, self._count)) for first in range(0, self._count, _CHUNK))
-        for results in map_ordered(_Decoding(self._text, task, dict(weights)), chunks, self._workers):
-            yield from results
-
-    @cached_property
-    def _workers(self) -> Workers:
-        return self._stack.enter_context(start_workers(_KILLED, self._processes, self._scheduler))
-
-    @cached_property
-    def _text(self) -> _Text:
-        """The text in a file, because it is too large to send with each task."""
-        if self._folder is not None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        path = Path(self._stack.enter_context(TemporaryDirectory(prefix="decoding.", dir=self._folder)), "sentences")
-        write_lines(path, (b" ".join(sentence) for sentence in self._sentences))
-        self._stack.callback(_decoder.cache_clear)
-        return _Text(path, self._ini, self._settings)
-
-    def __enter__(self) -> DecoderPool:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
-
-
-# In the workers
 
 
 @dataclass(frozen=True)
@@ -130,8 +69,59 @@ class _Text:
 
 
 @dataclass(frozen=True)
+class DecoderPool:
+    """Decodes all sentences of a text, repeatedly if needed, with any weights."""
+
+    _text: _Text
+    _count: int
+    _workers: Workers
+
+    def run(self, task: GraphTask[Result], weights: Weights) -> Iterator[Result]:
+        """Yield the task's result for each sentence in order."""
+        chunks = (range(first, min(first + _CHUNK, self._count)) for first in range(0, self._count, _CHUNK))
+        for results in map_ordered(_Decoding(self._text, task, dict(weights)), chunks, self._workers):
+            yield from results
+
+
+@contextmanager
+def start_decoders(
+    ini: MosesIni,
+    sentences: Sequence[Words],
+    processes: int | None = None,
+    scheduler: str | None = None,
+    folder: Path | None = None,
+    settings: DecoderSettings | None = None,
+) -> Iterator[DecoderPool]:
+    """Yield a pool that decodes a text; each of its processes loads the system when it gets its first sentences.
+
+    Args:
+        ini: the system.
+        sentences: the text.
+        processes: see `start_workers`.
+        scheduler: see `start_workers`.
+        folder: folder that the workers of a scheduler share; by default that of temporary files.
+        settings: other settings than the ini's.
+    """
+    settings = settings or read_settings(ini)
+    processes = max(1, min(processes or available_cores(), -(-len(sentences) // _CHUNK)))
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    with (
+        TemporaryDirectory(prefix="decoding.", dir=folder) as temporary,
+        start_workers(_KILLED, processes, scheduler) as workers,
+    ):
+        # The text is in a file, because it is too large to send with each task.
+        path = Path(temporary, "sentences")
+        write_lines(path, (b" ".join(sentence) for sentence in sentences))
+        try:
+            yield DecoderPool(_Text(path, ini, settings), len(sentences), workers)
+        finally:
+            _decoder.cache_clear()
+
+
+@dataclass(frozen=True)
 class _Decoding(Generic[Result]):
-    """Decodes a chunk of a text."""
+    """Decodes a chunk of a text in a worker."""
 
     text: _Text
     task: GraphTask[Result]

@@ -1,7 +1,7 @@
 """Reordering features of the jump from one source phrase to the next: distortion and lexical reordering.
 
-Shapes: O translation options of a sentence, N jumps (a previous option and the option after it), R relations, K
-components of a feature. A previous option of -1 is the start of the sentence.
+Shapes: T translations of one source phrase, O translation options of a sentence, N jumps (from one option to the next),
+R relations, K components of a feature.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from moses_integration.decoder.phrases import Feature, Floats, Indices, TargetPhrase, Words
 from moses_integration.decoder.tables import ReorderingTable
@@ -48,7 +47,7 @@ class JumpFeature(Feature, ABC):
     """A feature of a jump and of the two phrase pairs that it connects.
 
     For the search its weighted score is the sum of three parts, so that the parts that do not depend on the next phrase
-    pair are computed once for all options of a span.
+    pair are computed once for all options of a span. By default, a part is 0.
     """
 
     @abstractmethod
@@ -59,17 +58,17 @@ class JumpFeature(Feature, ABC):
     def values(self, jumps: Jumps, previous_row_NK: Floats, row_NK: Floats) -> Floats:
         """Return the values [N, K]; rows of the start of the sentence are zeros."""
 
-    @abstractmethod
     def distance_weight(self, weights_K: Floats) -> float:
         """Return the weighted score per unit of distance."""
+        return 0.0
 
-    @abstractmethod
     def leaving(self, row_OK: Floats, weights_K: Floats) -> Floats:
         """Return the weighted score [O, R] of the relation of the next phrase to this one."""
+        return np.zeros((len(row_OK), len(RELATIONS)))
 
-    @abstractmethod
     def entering(self, row_OK: Floats, weights_K: Floats) -> Floats:
         """Return the weighted score [O, R] of the relation of this phrase to the previous one."""
+        return np.zeros((len(row_OK), len(RELATIONS)))
 
 
 class Distortion(JumpFeature):
@@ -86,12 +85,6 @@ class Distortion(JumpFeature):
     def distance_weight(self, weights_K: Floats) -> float:
         """Return minus the weight."""
         return -float(weights_K[0])
-
-    def leaving(self, row_OK: Floats, weights_K: Floats) -> Floats:
-        """Return zeros."""
-        return np.zeros((len(row_OK), len(RELATIONS)))
-
-    entering = leaving
 
 
 class LexicalReordering(JumpFeature):
@@ -111,14 +104,15 @@ class LexicalReordering(JumpFeature):
             ValueError: the type is not supported, or needs target phrases and `has_target` is false.
         """
         super().__init__(label)
-        self.path = path
+        self.path, self._has_target = path, has_target
         found = ReorderingType.parse(kind)
         if found.has_target and not has_target:
             raise ValueError(f"the reordering type `{kind}` needs target phrases; add output-factor=0")
-        self._class_R = np.array(found.classes)
-        self._has_target = has_target
-        self._count, self._backward, self._forward = found.count, found.backward, found.forward
         self.width = found.width
+        class_R = np.array(found.classes)
+        self._backward_R = class_R if found.backward else None
+        self._forward_R = class_R + (found.count if found.backward else 0) if found.forward else None
+        """Columns of the relations, None if the model does not score that direction."""
 
     def load(self, wanted: Set[bytes]) -> None:
         """Read the table lines of these source phrases."""
@@ -133,28 +127,24 @@ class LexicalReordering(JumpFeature):
     def values(self, jumps: Jumps, previous_row_NK: Floats, row_NK: Floats) -> Floats:
         """Return values [N, K]; in each block, only the class of the jump is not 0."""
         values_NK = np.zeros_like(row_NK)
-        n, class_N = np.arange(len(row_NK)), self._class_R[jumps.relations()]
-        if self._backward:
-            values_NK[n, class_N] = row_NK[n, class_N]
-        if self._forward:
-            column_N = class_N + (self._count if self._backward else 0)
-            values_NK[n, column_N] = previous_row_NK[n, column_N]
+        n, relation_N = np.arange(len(row_NK)), jumps.relations()
+        for column_R, from_NK in ((self._backward_R, row_NK), (self._forward_R, previous_row_NK)):
+            if column_R is not None:
+                column_N = column_R[relation_N]
+                values_NK[n, column_N] = from_NK[n, column_N]
         return values_NK
-
-    def distance_weight(self, weights_K: Floats) -> float:
-        """Return 0."""
-        return 0.0
 
     def leaving(self, row_OK: Floats, weights_K: Floats) -> Floats:
         """Return the weighted forward block [O, R]."""
-        first = self._count if self._backward else 0
-        return self._weighted(row_OK, weights_K, first) if self._forward else np.zeros((len(row_OK), len(RELATIONS)))
+        return _weighted(row_OK, weights_K, self._forward_R)
 
     def entering(self, row_OK: Floats, weights_K: Floats) -> Floats:
         """Return the weighted backward block [O, R]."""
-        return self._weighted(row_OK, weights_K, 0) if self._backward else np.zeros((len(row_OK), len(RELATIONS)))
+        return _weighted(row_OK, weights_K, self._backward_R)
 
-    def _weighted(self, row_OK: Floats, weights_K: Floats, first: int) -> Floats:
-        column_R: NDArray[np.int64] = self._class_R + first
-        weighted: Floats = row_OK[:, column_R] * weights_K[column_R]
-        return weighted
+
+def _weighted(row_OK: Floats, weights_K: Floats, column_R: Indices | None) -> Floats:
+    if column_R is None:
+        return np.zeros((len(row_OK), len(RELATIONS)))
+    weighted_OR: Floats = row_OK[:, column_R] * weights_K[column_R]
+    return weighted_OR

@@ -11,34 +11,34 @@ Under a distortion limit the hypotheses of a stack differ only in a *window* of 
 none after it. Only the window and its spans are considered, so decoding time is linear in sentence length.
 
 Shapes: H hypotheses of a stack, S spans of the sentence, s spans of a window, w words of a window, M moves, N
-candidates (move, option), P distinct pairs of a coverage and a span, C coverages of a stack, R relations, O options of
-the sentence, X context features.
+candidates (move, option), U moves of candidates, C coverages of a stack, R relations, O options of the sentence, X
+context features.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.decoder.graph import Records, SearchGraph
+from moses_integration.decoder.graph import Hypotheses, SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from moses_integration.decoder.reordering import Jumps
-from moses_integration.decoder.settings import SearchSettings
+from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.decoder.translation_options import FutureScores, collect_options
 from phrasescore.phrases import ranges
 
 Coverages = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Moves:
-    """Moves of hypotheses of one stack over spans of one length."""
+class Moves(NamedTuple):
+    """Moves of hypotheses of one stack."""
 
     record_M: Indices
     """Index of the hypothesis in the search graph."""
@@ -48,31 +48,8 @@ class Moves:
     """Score of the hypothesis plus that of the jump."""
     future_M: Floats
     """Future score after the move."""
-    pair_M: Indices
-    """Index in `covered_Pw` of the coverage after the move."""
-    covered_Pw: Coverages
-    first_word: int
-    """Start of the window of the coverages."""
-
-    def take(self, part: slice) -> Moves:
-        """Return a slice."""
-        return Moves(
-            self.record_M[part],
-            self.span_M[part],
-            self.relation_M[part],
-            self.score_M[part],
-            self.future_M[part],
-            self.pair_M[part],
-            self.covered_Pw,
-            self.first_word,
-        )
-
-    def covered_from(self, first_word: int) -> Coverages:
-        """Return the coverages in a later window of the same width."""
-        shift = first_word - self.first_word
-        covered_Pw = np.zeros_like(self.covered_Pw)
-        covered_Pw[:, : covered_Pw.shape[1] - shift] = self.covered_Pw[:, shift:]
-        return covered_Pw
+    coverage_M: Indices
+    """Index of the hypothesis' coverage in `Stack.covered_Cw`."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +64,18 @@ class Stack:
     first_word: int
     """Start of the window."""
 
+    def covered_from(self, first_word: int) -> Coverages:
+        """Return the coverages in a later window of the same width."""
+        shift = first_word - self.first_word
+        covered_Cw = np.zeros_like(self.covered_Cw)
+        covered_Cw[:, : covered_Cw.shape[1] - shift] = self.covered_Cw[:, shift:]
+        return covered_Cw
+
 
 class Search:
     """The search for one sentence."""
 
-    def __init__(self, model: LogLinearModel, settings: SearchSettings, sentence: Words) -> None:
+    def __init__(self, model: LogLinearModel, settings: DecoderSettings, sentence: Words) -> None:
         self._model, self._settings, self._words = model, settings, len(sentence)
         self._options = options = collect_options(model, sentence, settings.longest_phrase)
         self._longest = int((options.span_end_S - options.span_start_S + 1).max(initial=1))
@@ -108,17 +92,13 @@ class Search:
 
     def run(self, keep_arcs: bool = False) -> SearchGraph:
         """Decode; `keep_arcs` also keeps recombined hypotheses, which n-best lists need."""
-        # The moves out of the most recent stacks, latest first.
-        stack, moves = self._empty_stack(), deque[list[Moves]](maxlen=self._longest)
+        stack = self._empty_stack()
+        # The most recent stacks with the moves out of them, latest first.
+        recent = deque[tuple[Stack, list[Moves]]](maxlen=self._longest)
         for k in range(1, self._words + 1):
-            moves.appendleft(self._moves(stack))
-            into = [of_length[length] for length, of_length in enumerate(moves)]
-            stack = self._fill(k, into, keep_arcs)
+            recent.appendleft((stack, self._moves(stack)))
+            stack = self._fill(k, recent, keep_arcs)
         return self._graph
-
-    def _first_word(self, k: int) -> int:
-        """Return the start of the window of stack k."""
-        return max(0, min(k - self._reach, self._words - self._width))
 
     def _empty_stack(self) -> Stack:
         return Stack(
@@ -133,37 +113,31 @@ class Search:
 
     def _moves(self, stack: Stack) -> list[Moves]:
         """Return the possible moves of the hypotheses of a stack by length of the span."""
-        options, graph = self._options, self._graph
+        options, graph = self._options, self._graph.kept
         span_s = self._spans_in_window(stack.first_word)
         start_s, end_s = options.span_start_S[span_s], options.span_end_S[span_s]
-        option_H = graph.option[stack.record_H]
-        previous_start_H, previous_end_H = options.start_or_none(option_H), options.end_or_none(option_H)
+        option_H = graph.option_N[stack.record_H]
+        previous_start_H, previous_end_H = options.start_O[option_H], options.end_O[option_H]
         allowed_Hs = self._allowed_spans(stack, start_s, end_s)[stack.coverage_H]
         if self._settings.distortion_limit >= 0:
             allowed_Hs &= np.abs(previous_end_H[:, None] + 1 - start_s) <= self._settings.distortion_limit
         # Sorted by span, and so by length.
         near_M, h_M = np.nonzero(allowed_Hs.T)
-        jumps = Jumps(previous_start_H[h_M], previous_end_H[h_M], start_s[near_M], end_s[near_M])
-        relation_M = jumps.relations()
-        leaving_M = options.leaving_or_zero(option_H[h_M], relation_M)
-        coverage_M = stack.coverage_H[h_M]
-        pair_P, pair_M = np.unique(coverage_M * len(span_s) + near_M, return_inverse=True)
-        coverage_P, near_P = np.divmod(pair_P, max(len(span_s), 1))
-        start_P, end_P = start_s[near_P] - stack.first_word, end_s[near_P] - stack.first_word
-        position_w = np.arange(self._width)
-        inside_Pw = (start_P[:, None] <= position_w) & (position_w <= end_P[:, None])
+        start_M, end_M = start_s[near_M], end_s[near_M]
+        jumps = Jumps(previous_start_H[h_M], previous_end_H[h_M], start_M, end_M)
+        relation_M, coverage_M = jumps.relations(), stack.coverage_H[h_M]
+        leaving_M = options.leaving_OR[option_H[h_M], relation_M]
         moves = Moves(
             record_M=stack.record_H[h_M],
             span_M=span_s[near_M],
             relation_M=relation_M,
-            score_M=graph.score[stack.record_H[h_M]] + self._distance_weight * jumps.distances() + leaving_M,
-            future_M=self._future_after(stack, coverage_P, start_P, end_P)[pair_M],
-            pair_M=pair_M,
-            covered_Pw=stack.covered_Cw[coverage_P] | inside_Pw,
-            first_word=stack.first_word,
+            score_M=graph.score_N[stack.record_H[h_M]] + self._distance_weight * jumps.distances() + leaving_M,
+            future_M=self._future_after(stack, coverage_M, start_M, end_M),
+            coverage_M=coverage_M,
         )
-        first_of_length = np.searchsorted(end_s[near_M] - start_s[near_M] + 1, np.arange(1, self._longest + 2))
-        return [moves.take(slice(*first_of_length[i : i + 2])) for i in range(self._longest)]
+        first_of_length = np.searchsorted(end_M - start_M + 1, np.arange(1, self._longest + 2))
+        slices = [slice(*first_of_length[i : i + 2]) for i in range(self._longest)]
+        return [Moves._make(column[part] for column in moves) for part in slices]
 
     def _spans_in_window(self, first_word: int) -> Indices:
         """Return the spans inside a window, by length."""
@@ -183,62 +157,66 @@ class Search:
             allowed_Cs &= (start_s == gap_C1) | (np.abs(end_s + 1 - gap_C1) <= limit)
         return allowed_Cs
 
-    def _future_after(self, stack: Stack, coverage_P: Indices, start_P: Indices, end_P: Indices) -> Floats:
-        """Return the future score after a span is added to a coverage, which splits the gap around it.
-
-        Args:
-            stack: the coverages.
-            coverage_P: index of the coverage.
-            start_P: first word of the span, relative to the window.
-            end_P: last word of the span, relative to the window.
-        """
+    def _future_after(self, stack: Stack, coverage_M: Indices, start_M: Indices, end_M: Indices) -> Floats:
+        """Return the future score after a span is added to a coverage, which splits the gap around it."""
         first = stack.first_word
         word_w = first + np.arange(self._width)
         gap_start_Cw = np.maximum.accumulate(np.where(stack.covered_Cw, word_w + 1, first), axis=1)
         gap_end_Cw = np.where(stack.covered_Cw, word_w, self._words)[:, ::-1]
         gap_end_Cw = np.minimum.accumulate(gap_end_Cw, axis=1)[:, ::-1]
-        gap_start_P, gap_end_P = gap_start_Cw[coverage_P, start_P], gap_end_Cw[coverage_P, start_P]
+        gap_start_M, gap_end_M = gap_start_Cw[coverage_M, start_M - first], gap_end_Cw[coverage_M, start_M - first]
         return (
-            stack.future_C[coverage_P]
-            - self._future(gap_start_P, gap_end_P)
-            + self._future(gap_start_P, first + start_P)
-            + self._future(first + end_P + 1, gap_end_P)
+            stack.future_C[coverage_M]
+            - self._future(gap_start_M, gap_end_M)
+            + self._future(gap_start_M, start_M)
+            + self._future(end_M + 1, gap_end_M)
         )
 
     # Moves into a stack
 
-    def _fill(self, k: int, into: Sequence[Moves], keep_arcs: bool) -> Stack:
+    def _fill(self, k: int, recent: Iterable[tuple[Stack, list[Moves]]], keep_arcs: bool) -> Stack:
         """Make stack k from all moves into it."""
-        options, first_word = self._options, self._first_word(k)
-        record_M, span_M, relation_M, score_M, future_M = (
-            np.concatenate([getattr(moves, name) for moves in into])
-            for name in ("record_M", "span_M", "relation_M", "score_M", "future_M")
-        )
-        first_M = options.span_first_S[span_M]
-        count_M = options.span_first_S[span_M + 1] - first_M
+        options = self._options
+        first_word = max(0, min(k - self._reach, self._words - self._width))
+        moves, covered_Cw = _moves_into(recent, first_word)
+        first_M = options.span_first_S[moves.span_M]
+        count_M = options.span_first_S[moves.span_M + 1] - first_M
         move_N = np.repeat(np.arange(len(count_M)), count_M)
         option_N = ranges(first_M, count_M)
-        entering_N = options.entering_OR[option_N, relation_M[move_N]]
-        bound_N = (score_M + future_M)[move_N] + options.future_O[option_N] + entering_N
+        entering_N = options.entering_OR[option_N, moves.relation_M[move_N]]
+        bound_N = (moves.score_M + moves.future_M)[move_N] + options.future_O[option_N] + entering_N
         popped = _largest(bound_N, self._settings.pop_limit)
         move_N, option_N, entering_N = move_N[popped], option_N[popped], entering_N[popped]
 
-        context_NX, states_NX = self._extend(record_M[move_N], option_N, is_end=k == self._words)
-        score_N = score_M[move_N] + options.score_O[option_N] + entering_N + context_NX @ self._model.context_weights
-        coverage_N, covered_Cw = _number_coverages(into, move_N, first_word)
-        total_N = score_N + future_M[move_N]
-        best_first = np.argsort(-total_N, kind="stable")
+        record_N, future_N = moves.record_M[move_N], moves.future_M[move_N]
+        context_NX, states_NX = self._extend(record_N, option_N, is_end=k == self._words)
+        score_N = moves.score_M[move_N] + options.score_O[option_N] + entering_N
+        score_N += context_NX @ self._model.context_weights
+        coverage_N, covered_Cw = self._cover(covered_Cw, moves, move_N, first_word)
+        best_first = np.argsort(-(score_N + future_N), kind="stable")
         state_N = _row_numbers([coverage_N, options.exit_O[option_N], *states_NX.T])
         winners, winner_N = _recombine(state_N, best_first)
-        winners = winners[: self._number_kept(total_N[winners])]
+        winners = winners[: self._number_kept((score_N + future_N)[winners])]
 
-        candidates = Records(option_N, record_M[move_N], score_N, context_NX, states_NX)
+        candidates = Hypotheses(option_N, record_N, score_N, context_NX, states_NX)
         record_H = self._graph.add(candidates.take(winners))
         if keep_arcs:
             self._graph.add_arcs(candidates, record_H, winners, winner_N)
         future_C = np.zeros(len(covered_Cw))
-        future_C[coverage_N] = future_M[move_N]
+        future_C[coverage_N] = future_N
         return Stack(record_H, coverage_N[winners], covered_Cw, future_C, first_word)
+
+    def _cover(
+        self, covered_Cw: Coverages, moves: Moves, move_N: Indices, first_word: int
+    ) -> tuple[Indices, Coverages]:
+        """Return the coverage of each candidate as an index, and the distinct coverages [C, w] after the moves."""
+        move_U, used_N = np.unique(move_N, return_inverse=True)
+        span_U = moves.span_M[move_U]
+        word_w = first_word + np.arange(self._width)
+        start_U1, end_U1 = self._options.span_start_S[span_U, None], self._options.span_end_S[span_U, None]
+        covered_Uw = covered_Cw[moves.coverage_M[move_U]] | ((start_U1 <= word_w) & (word_w <= end_U1))
+        covered_Cw, coverage_U = _distinct(covered_Uw)
+        return coverage_U[used_N], covered_Cw
 
     def _number_kept(self, total_H: Floats) -> int:
         """Return how many of these hypotheses (best first) the stack keeps."""
@@ -252,11 +230,22 @@ class Search:
         """Return the values of context features for options after hypotheses, and the new states."""
         values, states = [np.zeros((len(record_N), 0))], [np.zeros((len(record_N), 0), np.int64)]
         for i, feature in enumerate(self._model.context_features):
-            states_N = self._graph.states[record_N, i]
+            states_N = self._graph.kept.states_NX[record_N, i]
             value_NK, state_N = feature.extend(states_N, self._options.phrase_O[option_N], is_end)
             values.append(value_NK)
             states.append(state_N[:, None])
         return np.concatenate(values, axis=1), np.concatenate(states, axis=1)
+
+
+def _moves_into(recent: Iterable[tuple[Stack, list[Moves]]], first_word: int) -> tuple[Moves, Coverages]:
+    """Return the moves from recent stacks into the next one, and the coverages before them in its window."""
+    parts, covered, offset = [], [], 0
+    for length, (stack, by_length) in enumerate(recent):
+        part = by_length[length]
+        parts.append(part._replace(coverage_M=part.coverage_M + offset))
+        covered.append(stack.covered_from(first_word))
+        offset += len(stack.covered_Cw)
+    return Moves._make(map(np.concatenate, zip(*parts, strict=True))), np.concatenate(covered)
 
 
 def _largest(values_N: Floats, limit: int) -> Indices:
@@ -266,27 +255,17 @@ def _largest(values_N: Floats, limit: int) -> Indices:
     return np.arange(len(values_N))
 
 
-def _number_coverages(into: Sequence[Moves], move_N: Indices, first_word: int) -> tuple[Indices, Coverages]:
-    """Return the coverage of each candidate as an index, and the distinct coverages [C, w]."""
-    offsets = np.cumsum([0, *(len(moves.covered_Pw) for moves in into)])
-    pair_M = np.concatenate([moves.pair_M + offset for moves, offset in zip(into, offsets, strict=False)])
-    used, pair_N = np.unique(pair_M[move_N], return_inverse=True)
-    covered_Pw = np.concatenate([moves.covered_from(first_word) for moves in into])
-    covered_Cw, coverage_P = _distinct(covered_Pw[used])
-    return coverage_P[pair_N], covered_Cw
-
-
-def _distinct(covered_Pw: Coverages) -> tuple[Coverages, Indices]:
+def _distinct(covered_Uw: Coverages) -> tuple[Coverages, Indices]:
     """Return the distinct rows and the index of each row among them."""
-    pairs, words = covered_Pw.shape
+    rows, words = covered_Uw.shape
     if words > 64:
-        covered_Cw, coverage_P = np.unique(covered_Pw, axis=0, return_inverse=True)
-        return covered_Cw, coverage_P.ravel()
+        covered_Cw, coverage_U = np.unique(covered_Uw, axis=0, return_inverse=True)
+        return covered_Cw, coverage_U.ravel()
     # Rows packed into one 64-bit number are compared 15 times as fast.
-    bytes_P8 = np.zeros((pairs, 8), np.uint8)
-    bytes_P8[:, : -(-words // 8)] = np.packbits(covered_Pw, axis=1)
-    _, first_C, coverage_P = np.unique(bytes_P8.view(np.uint64).ravel(), return_index=True, return_inverse=True)
-    return covered_Pw[first_C], coverage_P
+    bytes_U8 = np.zeros((rows, 8), np.uint8)
+    bytes_U8[:, : -(-words // 8)] = np.packbits(covered_Uw, axis=1)
+    _, first_C, coverage_U = np.unique(bytes_U8.view(np.uint64).ravel(), return_index=True, return_inverse=True)
+    return covered_Uw[first_C], coverage_U
 
 
 def _row_numbers(columns: Sequence[Indices]) -> Indices:

@@ -1,18 +1,20 @@
-"""Search settings from a moses.ini, by Moses' names."""
+"""Settings of decoding, from the sections of a moses.ini or from switches that override them, by Moses' names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from moses_integration.ini import IGNORED, MosesIni, parse_truth, quote_text, split_fields
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.words import parse_number
 
-CUBE_PRUNING = 1
-"""Moses' number of the algorithm; 0 is its normal search."""
-MOSES_POP_LIMIT = 1000
+MOST = 10**9
+"""The largest value of a setting."""
+_NORMAL, _CUBE_PRUNING = 0, 1
+"""Moses' numbers of search algorithms."""
+_MOSES_POP_LIMIT = 1000
 
 _USED = {
     "feature",
@@ -47,7 +49,7 @@ SHORT_NAMES = {
 mert-moses.pl writes decoder flags as sections under the names given; Moses accepts sections with short names but
 ignores them.
 """
-# Settings of memory, messages, threads or rejected features, which do not affect translations.
+# Settings of memory, messages and threads do not affect translations.
 _HARMLESS = {
     "threads",
     "verbose",
@@ -57,38 +59,18 @@ _HARMLESS = {
     "minlexr-memory",
     "description",
     "text-type",
-    "mbr-size",
-    "mbr-scale",
-    "lmbr-p",
-    "lmbr-r",
-    "lmbr-thetas",
-    "lmbr-map-weight",
-    "lmbr-pruning-factor",
-    "lattice-hypo-set",
-    "unknown-word-prefix",
-    "unknown-word-suffix",
     *SHORT_NAMES,
 }
 # Moses' defaults (moses/parameters/); any other value would change translations or output.
-_OFF = {
-    "consensus-decoding",
-    "cube-pruning-deterministic-search",
-    "cube-pruning-lazy-scoring",
-    "early-distortion-cost",
-    "lminimum-bayes-risk",
-    "mark-unknown",
-    "minimum-bayes-risk",
-    "monotone-at-punctuation",
-}
 _DEFAULTS = {
     "cube-pruning-diversity": "0",
     "decoding-graph-backoff": "0",
-    "factor-delimiter": "|",
     "inputtype": "0",
+    "mark-unknown": "false",
     "max-trans-opt-per-coverage": "5000",
+    "minimum-bayes-risk": "false",
     "stack-diversity": "0",
     "xml-input": "pass-through",
-    **dict.fromkeys(_OFF, "false"),
 }
 _SUPPORTED = {
     "input-factors": ([["0"]], "factors"),
@@ -97,58 +79,21 @@ _SUPPORTED = {
     "mapping": ([["0", "T", "0"], ["T", "0"]], "factors, or several tables or decoding paths"),
 }
 """Supported values of some sections, and what other values ask for."""
-# Sections besides [feature] and [weight] that change scores (moses/Parameter.cpp, moses/StaticData.cpp).
-_CHANGES_SCORES = {
-    "alternate-weight-setting",
-    "feature-add",
-    "feature-name-overwrite",
-    "feature-overwrite",
-    "weight-add",
-    "weight-file",
-    "weight-overwrite",
-}
 
 
 class UnsupportedError(UserError):
     """The embedded decoder does not support something that Moses may support."""
 
     def __init__(self, fault: str, remedy: str = "give a system without it") -> None:
-        super().__init__(f"{fault}; {remedy}, or use Moses")
-        self._fault, self._remedy = fault, remedy
+        super().__init__(fault, remedy)
 
-    def __reduce__(self) -> tuple[type[UnsupportedError], tuple[str, str]]:
-        """Pickle the arguments, because the default would pass the whole message as `fault`."""
-        return type(self), (self._fault, self._remedy)
-
-    @property
-    def for_any_toolkit(self) -> str:
-        """The message where another decoder is no remedy."""
-        return (
-            f"{self._fault}; {self._remedy}, because per-text phrase tables contain only what the embedded decoder "
-            "supports, whatever decodes with them"
-        )
-
-
-MOST = 10**9
-"""The largest value of a setting."""
-
-
-class OutOfRange(ValueError):
-    """A setting is out of range; the reader of settings adds where it is."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(reason)
-        self.name = name
-        """Moses' name of the setting."""
+    def __str__(self) -> str:
+        return "{}; {}, or use Moses".format(*self.args)
 
 
 @dataclass(frozen=True)
-class SearchSettings:
-    """Limits of the search. Defaults are those of Moses, except for the pop limit.
-
-    Raises:
-        OutOfRange: a value is invalid.
-    """
+class DecoderSettings:
+    """Settings besides features and weights. Defaults are those of Moses, except for the pop limit."""
 
     stack: int = 200
     """Hypotheses kept per stack; 0: all."""
@@ -160,76 +105,95 @@ class SearchSettings:
     """Longest jump, and longest distance from the first gap; negative: no limit."""
     longest_phrase: int = 20
     """Longest source phrase in words."""
-
-    def __post_init__(self) -> None:
-        whole = {
-            "stack": self.stack,
-            "cube-pruning-pop-limit": self.pop_limit,
-            "distortion-limit": self.distortion_limit,
-            "max-phrase-length": self.longest_phrase,
-        }
-        for name, number in whole.items():
-            if abs(number) > MOST:
-                raise OutOfRange(name, f"is out of range; give at most {MOST:,}")
-        if self.stack < 0:
-            raise OutOfRange("stack", f"{self.stack} is negative; give a size, 0 for no limit")
-        if self.pop_limit < 0:
-            raise OutOfRange("cube-pruning-pop-limit", f"{self.pop_limit} is negative; give a number, 0 for no limit")
-        if self.longest_phrase < 1:
-            raise OutOfRange("max-phrase-length", f"{self.longest_phrase} leaves no phrase; give 1 or more")
-        if not 0 <= self.beam_threshold < 1:
-            raise OutOfRange(
-                "beam-threshold", f"{self.beam_threshold:g} is not at least 0 and below 1; give 0 for no threshold"
-            )
-
-
-@dataclass(frozen=True)
-class DecoderSettings:
-    """Settings of decoding besides features and weights."""
-
-    search: SearchSettings = field(default_factory=SearchSettings)
     drop_unknown: bool = False
     """Whether unknown words without a digit are dropped instead of copied."""
 
 
-def read_settings(ini: MosesIni) -> DecoderSettings:
-    """Return the settings of a moses.ini. Defaults are those of Moses, except for our pop limit."""
+Switches = Mapping[str, Sequence[str]]
+"""Values of command-line switches by their long names."""
+
+
+def read_settings(ini: MosesIni, switches: Switches | None = None) -> DecoderSettings:
+    """Return the settings of a moses.ini; a switch overrides the section of its name."""
     _check_sections(ini)
-    default = SearchSettings()
-    algorithm = search_algorithm(ini)
-    try:
-        search = SearchSettings(
-            stack=_whole(ini, "stack", default.stack),
-            beam_threshold=ini.number("beam-threshold", default.beam_threshold),
-            distortion_limit=_whole(ini, "distortion-limit", default.distortion_limit),
-            longest_phrase=_whole(ini, "max-phrase-length", default.longest_phrase),
-            pop_limit=pop_limit(algorithm, cube_pruning_limit(ini, algorithm), ini.location("search-algorithm")),
+    values, default = _Values(ini, switches or {}), DecoderSettings()
+    # A pop limit alone selects our search; with an algorithm, the defaults are those of Moses.
+    is_ours = not values.of("search-algorithm")
+    algorithm = values.whole("search-algorithm", _CUBE_PRUNING)
+    if algorithm not in (_NORMAL, _CUBE_PRUNING):
+        raise UnsupportedError(
+            f"{values.place('search-algorithm')}: algorithm {algorithm} is neither 0 (normal) nor 1 (cube pruning)"
         )
-    except OutOfRange as fault:
-        raise UserError(f"{ini.location(fault.name)}: [{fault.name}] {fault}") from fault
-    try:
-        # Unlike a switch, a section without a value has no effect.
-        return DecoderSettings(search, is_on(ini.values("drop-unknown") or ["false"]))
-    except ValueError as fault:
-        raise UserError(f"{ini.location('drop-unknown')}: [drop-unknown] {fault}; fix the line") from fault
+    pop_limit = values.whole("cube-pruning-pop-limit", default.pop_limit if is_ours else _MOSES_POP_LIMIT, least=0)
+    if algorithm == _CUBE_PRUNING and pop_limit == 0 and not is_ours:
+        raise values.fault("cube-pruning-pop-limit", "cube pruning of 0 candidates translates nothing; give more")
+    return DecoderSettings(
+        stack=values.whole("stack", default.stack, least=0),
+        beam_threshold=values.beam(default.beam_threshold),
+        pop_limit=0 if algorithm == _NORMAL else pop_limit,
+        distortion_limit=values.whole("distortion-limit", default.distortion_limit),
+        longest_phrase=values.whole("max-phrase-length", default.longest_phrase, least=1),
+        drop_unknown=values.drops_unknown(),
+    )
+
+
+@dataclass(frozen=True)
+class _Values:
+    """The values of settings; of several values of a number the first counts, as in Moses."""
+
+    ini: MosesIni
+    switches: Switches
+
+    def of(self, name: str) -> Sequence[str]:
+        return self.switches.get(name) or self.ini.values(name)
+
+    def place(self, name: str) -> str:
+        return f"-{name}" if self.switches.get(name) else f"{self.ini.location(name)}: [{name}]"
+
+    def fault(self, name: str, reason: str) -> UserError:
+        return (UsageError if self.switches.get(name) else UserError)(f"{self.place(name)}: {reason}")
+
+    def whole(self, name: str, default: int, least: int = -MOST) -> int:
+        values = self.of(name)
+        if not values:
+            return default
+        # Moses would read 1e2 as 1 (Scan, moses/Util.h). int() limits the number of digits.
+        number = int(values[0]) if re.fullmatch(r"[+-]?[0-9]{1,10}", values[0]) else None
+        if number is None or not least <= number <= MOST:
+            shown = quote_text(values[0])
+            raise self.fault(name, f"`{shown}` is not a whole number from {least:,} to {MOST:,}; give one")
+        return number
+
+    def beam(self, default: float) -> float:
+        values = self.of("beam-threshold")
+        try:
+            threshold = parse_number(values[0]) if values else default
+        except ValueError:
+            threshold = -1
+        if not 0 <= threshold < 1:
+            raise self.fault("beam-threshold", f"`{quote_text(values[0])}` is not at least 0 and below 1; give another")
+        return threshold
+
+    def drops_unknown(self) -> bool:
+        values = self.of("drop-unknown")
+        try:
+            # Only a switch needs no value.
+            return is_on(values) if values else "drop-unknown" in self.switches
+        except ValueError as error:
+            raise self.fault("drop-unknown", f"{error}; give true or false") from error
 
 
 def _check_sections(ini: MosesIni) -> None:
     if ini.values(""):
         raise UserError(f"{ini.location('')}: precedes the first section, which Moses rejects; remove the line")
     for name in ini.sections():
-        values, location, shown = ini.values(name), ini.location(name), quote_text(name)
-        if not values or name in _USED | _HARMLESS | IGNORED or values == [_DEFAULTS.get(name)]:
-            continue
-        if name in _CHANGES_SCORES:
+        values = ini.values(name)
+        if values and name not in _USED | _HARMLESS | IGNORED and values != [_DEFAULTS.get(name)]:
             raise UnsupportedError(
-                f"{location}: [{shown}] changes scores, and the embedded decoder does not support it",
-                "write the changes into [feature] and [weight]",
+                f"{ini.location(name)}: the embedded decoder does not support [{quote_text(name)}], which may change "
+                "scores or output",
+                "remove it or fix its name",
             )
-        raise UnsupportedError(
-            f"{location}: the embedded decoder does not support [{shown}], which may change translations or output",
-            "remove it or fix its name",
-        )
     for name, (supported, others) in _SUPPORTED.items():
         values = ini.values(name)
         if values and (len(values) > 1 or split_fields(values[0]) not in supported):
@@ -248,43 +212,3 @@ def is_on(values: Sequence[str]) -> bool:
     if len(values) > 1:
         raise ValueError("has more than one value")
     return not values or parse_truth(values[0])
-
-
-def parse_whole(text: str) -> int:
-    """Parse a whole number, with or without a decimal part of zeros. Moses reads 1e2 as 1 (Scan, moses/Util.h).
-
-    Raises:
-        ValueError: the text is not such a number.
-    """
-    if not re.fullmatch(r"[+-]?[0-9]+(\.0+)?", text):
-        raise ValueError("is not a whole number")
-    return int(parse_number(text))
-
-
-def search_algorithm(ini: MosesIni) -> int | None:
-    """Return Moses' number of the search algorithm, None if the ini gives none."""
-    return _whole(ini, "search-algorithm", CUBE_PRUNING) if ini.values("search-algorithm") else None
-
-
-def cube_pruning_limit(ini: MosesIni, algorithm: int | None) -> int:
-    """Return the pop limit of the ini; the default is Moses' if an algorithm is given, otherwise ours."""
-    return _whole(ini, "cube-pruning-pop-limit", SearchSettings().pop_limit if algorithm is None else MOSES_POP_LIMIT)
-
-
-def pop_limit(algorithm: int | None, limit: int, name: str) -> int:
-    """Return our pop limit for a search algorithm of Moses: 0, no limit, for normal search."""
-    if algorithm not in (None, 0, CUBE_PRUNING):
-        raise UnsupportedError(f"{name}: search algorithm {algorithm} is neither 0 (normal) nor 1 (cube pruning)")
-    if algorithm == CUBE_PRUNING and limit == 0:
-        raise UserError(
-            f"{name}: cube pruning with a pop limit of 0 translates nothing; give another limit, or search algorithm 0"
-        )
-    return 0 if algorithm == 0 else limit
-
-
-def _whole(ini: MosesIni, section: str, default: int) -> int:
-    values = ini.values(section)
-    try:
-        return parse_whole(values[0]) if values else default
-    except ValueError as fault:
-        raise UserError(f"{ini.location(section)}: [{section}] is not a whole number; fix the line") from fault

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +15,9 @@ from moses_integration.decoder.model import LogLinearModel, Translations
 from moses_integration.decoder.phrases import Floats, Indices, TargetPhrase, Words, spans
 from moses_integration.decoder.reordering import RELATIONS
 from phrasescore.phrases import offsets_of
+
+NO_OPTION = -1
+"""The option before the first phrase, at the start of the sentence: the last element of the arrays for options."""
 
 
 @dataclass(frozen=True)
@@ -31,57 +33,36 @@ class Options:
     """Inclusive."""
     span_first_S: Indices
     """Index of the first option of each span, then the number of options [S + 1]."""
-    span_O: Indices
     targets: list[TargetPhrase]
     phrase_O: Indices
     """Index of the option's target words in `phrases`."""
     phrases: list[Words]
-    values_OF: Floats
+    start_O: Indices
+    end_O: Indices
+    """Source range of the option, inclusive, and -1 for `NO_OPTION` [O + 1]."""
     rows: dict[str, Floats]
-    """Label of a jump feature -> its rows [O, any width]."""
+    """Label of a jump feature -> its rows, and zeros for `NO_OPTION` [O + 1, any width]."""
+    values_OF: Floats
     score_O: Floats
     """Weighted score of the option without context."""
     future_O: Floats
     """The score with the estimates of the language models (moses/TargetPhrase.cpp, future score)."""
     entering_OR: Floats
+    """Weighted score of the option's relation to the previous phrase."""
     leaving_OR: Floats
-    """Weighted scores of the option's relation to the previous phrase, and of the next phrase to the option."""
+    """Weighted score of the next phrase's relation to the option, 0 for `NO_OPTION` [O + 1, R]."""
     exit_O: Indices
     """Options with equal numbers leave the reordering features in the same state."""
-
-    @cached_property
-    def start_O(self) -> Indices:
-        """First source word of each option."""
-        return self.span_start_S[self.span_O]
-
-    @cached_property
-    def end_O(self) -> Indices:
-        """Last source word of each option."""
-        return self.span_end_S[self.span_O]
-
-    def start_or_none(self, option_N: Indices) -> Indices:
-        """Return the first word of options; -1 for option -1, the start of the sentence."""
-        return np.where(option_N >= 0, self.start_O[option_N], -1)
-
-    def end_or_none(self, option_N: Indices) -> Indices:
-        """Return the last word of options; -1 for option -1."""
-        return np.where(option_N >= 0, self.end_O[option_N], -1)
-
-    def leaving_or_zero(self, option_N: Indices, relation_N: Indices) -> Floats:
-        """Return the scores of the next phrase's relation to options; 0 for option -1."""
-        return np.where(option_N >= 0, self.leaving_OR[option_N, relation_N], 0.0)
 
 
 def collect_options(model: LogLinearModel, sentence: Words, longest: int) -> Options:
     """Return the options of all spans of at most `longest` words."""
-    translated: list[tuple[int, int]] = []
-    found: list[Translations] = []
-    for start, end in spans(sentence, longest):
-        translations = model.translations(sentence[start : end + 1])
-        if translations is not None:
-            translated.append((start, end))
-            found.append(translations)
-    return assemble_options(model, len(sentence), translated, found)
+    found = {
+        span: translations
+        for span in spans(sentence, longest)
+        if (translations := model.translations(sentence[span[0] : span[1] + 1])) is not None
+    }
+    return assemble_options(model, len(sentence), list(found), list(found.values()))
 
 
 def assemble_options(
@@ -91,40 +72,49 @@ def assemble_options(
     span_S2 = np.array(spans, np.int64).reshape(-1, 2)
     counts_S = np.array([len(translations.targets) for translations in found], np.int64)
     targets = [target for translations in found for target in translations.targets]
-    values_OF = np.concatenate([np.zeros((0, model.width)), *(t.values_TF for t in found)])
-    estimate_OF = np.concatenate([np.zeros((0, model.width)), *(t.estimate_TF for t in found)])
     numbers: dict[Words, int] = {}
     phrase_O = np.array([numbers.setdefault(target.words, len(numbers)) for target in targets], np.int64)
+    none = np.zeros((0, model.width))
+    values_OF = np.concatenate([none, *(translations.values_TF for translations in found)])
+    estimate_OF = np.concatenate([none, *(translations.estimate_TF for translations in found)])
     score_O = values_OF @ model.weights_F
-    entering_OR, leaving_OR = (np.zeros((len(targets), len(RELATIONS))) for _ in range(2))
-    rows = {}
-    for feature in model.jump_features:
-        weights_K = model.weights_F[model.columns[feature.label]]
-        # Gives the array its width for a sentence without options.
-        none = feature.rows((), ())
-        rows[feature.label] = row_OK = np.concatenate([none, *(t.rows[feature.label] for t in found)])
-        entering_OR += feature.entering(row_OK, weights_K)
-        leaving_OR += feature.leaving(row_OK, weights_K)
-    span_O = np.repeat(np.arange(len(spans)), counts_S)
-    exits = np.column_stack([span_S2[span_O], leaving_OR])
-    _, exit_O = np.unique(exits, axis=0, return_inverse=True)
+    rows, entering_OR, leaving_OR = _jump_scores(model, found, len(targets))
+    range_O2 = np.concatenate([np.repeat(span_S2, counts_S, axis=0), [[-1, -1]]])
+    exits = np.column_stack([range_O2, leaving_OR])[:-1]
     return Options(
         words=words,
         span_start_S=span_S2[:, 0],
         span_end_S=span_S2[:, 1],
         span_first_S=offsets_of(counts_S),
-        span_O=span_O,
         targets=targets,
         phrase_O=phrase_O,
         phrases=list(numbers),
-        values_OF=values_OF,
+        start_O=range_O2[:, 0],
+        end_O=range_O2[:, 1],
         rows=rows,
+        values_OF=values_OF,
         score_O=score_O,
         future_O=score_O + estimate_OF @ model.weights_F,
         entering_OR=entering_OR,
         leaving_OR=leaving_OR,
-        exit_O=exit_O.ravel(),
+        exit_O=np.unique(exits, axis=0, return_inverse=True)[1].ravel(),
     )
+
+
+def _jump_scores(
+    model: LogLinearModel, found: Sequence[Translations], options: int
+) -> tuple[dict[str, Floats], Floats, Floats]:
+    """Return the rows of the jump features, and the weighted scores of entering and leaving an option."""
+    rows = {}
+    entering_OR, leaving_OR = np.zeros((options, len(RELATIONS))), np.zeros((options + 1, len(RELATIONS)))
+    for feature in model.jump_features:
+        weights_K = model.weights_F[model.columns[feature.label]]
+        # `NO_OPTION` has zeros, in the width that the feature has even without options.
+        none = np.zeros((1, feature.rows((), ()).shape[1]))
+        rows[feature.label] = row_OK = np.concatenate([*(t.rows[feature.label] for t in found), none])
+        entering_OR += feature.entering(row_OK[:-1], weights_K)
+        leaving_OR[:-1] += feature.leaving(row_OK[:-1], weights_K)
+    return rows, entering_OR, leaving_OR
 
 
 class FutureScores:
@@ -137,9 +127,9 @@ class FutureScores:
     def __init__(self, options: Options, longest_range: int) -> None:
         """Compute the scores of ranges of at most `longest_range` words and of those that end with the sentence."""
         self._words = options.words
-        span_Sl = _best_of_spans(options)
-        self._short_nl = _best_of_short_ranges(span_Sl, min(longest_range, options.words))
-        self._to_end_n = _best_to_end(span_Sl)
+        span_nl = _best_of_spans(options)
+        self._short_nl = _best_of_short_ranges(span_nl, min(longest_range, options.words))
+        self._to_end_n = _best_to_end(span_nl)
 
     def __call__(self, start_N: Indices, end_N: Indices) -> Floats:
         """Return the scores [N] of ranges (`end_N` is exclusive); 0 for empty ranges."""

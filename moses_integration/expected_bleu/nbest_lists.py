@@ -17,8 +17,7 @@ from scipy.sparse import csr_array
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words, words_of
-from moses_integration.decoder.pool import DecoderPool
-from moses_integration.decoder.settings import read_settings
+from moses_integration.decoder.pool import start_decoders
 from moses_integration.expected_bleu.folds import Fold, Groups
 from moses_integration.tuning.bleu import bleu_statistics
 from phrasescore.files import read_lines, write_lines
@@ -150,7 +149,7 @@ def decode_fold(
     references = fold.folder / "references"
     write_lines(references, (targets[i] for i in sampled))
     task = ListTask(SIZE, Shared([targets[i] for i in sampled], _Reading(references)))
-    with DecoderPool(other.ini, read_settings(other.ini), [words_of(sources[i]) for i in sampled], processes) as pool:
+    with start_decoders(other.ini, [words_of(sources[i]) for i in sampled], processes) as pool:
         yield from zip(fold.group_N[sampled].tolist(), pool.run(task, other.ini.weights_of_features()), strict=True)
 
 

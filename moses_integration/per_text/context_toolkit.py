@@ -37,19 +37,14 @@ class ContextToolkit:
     def __str__(self) -> str:
         return str(self._toolkit)
 
-    def check(self, ini: MosesIni, folder: Path, *, tunes: bool) -> None:
+    def check(self, ini: MosesIni, source: Path, folder: Path, *, tunes: bool) -> None:
         """See `Toolkit`."""
-        self._toolkit.check(ini, folder, tunes=tunes)
-
-    def check_text(self, ini: MosesIni, source: Path) -> None:
-        """See `Toolkit`."""
-        self._toolkit.check_text(ini, source)
+        self._toolkit.check(ini, source, folder, tunes=tunes)
 
     def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
         """Tune with the per-text phrase table of the dev set."""
         # Check before scoring, so that messages are early and have the paths that the user gave.
-        self.check(ini, request.folder, tunes=True)
-        self.check_text(ini, request.source)
+        self.check(ini, request.source, request.folder, tunes=True)
         request.progress(None, "scoring phrase pairs where they stand")
         indexed = self._index(ini, request.source, request.folder / _FOLDER)
         yield from self._toolkit.tune(MosesIni.read(indexed.ini), replace(request, source=indexed.text))
@@ -60,8 +55,7 @@ class ContextToolkit:
 
         The function removes the position tags of copied words.
         """
-        self.check(ini, folder, tunes=False)
-        self.check_text(ini, source)
+        self.check(ini, source, folder, tunes=False)
         parts = list(_parts(source, folder))
 
         @cache

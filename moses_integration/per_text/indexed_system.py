@@ -74,10 +74,13 @@ def write_indexed_system(
         indexed = _declare(with_columns(ini), tables, tuned)
         settings = read_settings(system)
     except UnsupportedError as error:
-        raise UserError(error.for_any_toolkit) from error
+        raise UserError(
+            "{}; {}, because per-text phrase tables contain only what the embedded decoder supports, whatever decodes "
+            "with them".format(*error.args)
+        ) from error
     model = load_model(system, sentences, settings, factored_targets=True)
     model.set_weights(_selecting_weights(ini, tuned, in_context=columns is not None))
-    positions = list(find_positions(model, sentences, settings.search.longest_phrase))
+    positions = list(find_positions(model, sentences, settings.longest_phrase))
     with _unfinished(folder, [*(path.name for path in tables.values()), TEXT, DIGEST, INI]) as unfinished:
         values_OK = _values(columns, sentences, positions, unfinished / _SCRATCH)
         tagged = index_text(sentences, positions)

@@ -4,50 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.building.translation_tables import TableCounts, build_tables
-from moses_integration.decoder.graph import SearchGraph
-from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.output import nbest_entry
-from moses_integration.decoder.phrases import Words, require_words, words_of
-from moses_integration.decoder.pool import DecoderPool
-from moses_integration.decoder.settings import UnsupportedError, read_settings
+from moses_integration.decoder.output import Translating
+from moses_integration.decoder.phrases import require_words, words_of
+from moses_integration.decoder.pool import DecoderPool, start_decoders
+from moses_integration.decoder.settings import UnsupportedError
 from moses_integration.ini import MosesIni, Weights, quote_text
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_references
-from moses_integration.tuning.tune import Tuner, check_dev_set
+from moses_integration.tuning.tune import check_dev_set, start_tuner
 from moses_integration.tuning.tunings import Iteration, Tuning
 from phrasescore.files import open_output
 from phrasescore.text import ProgressCallback, no_progress, text_lines
 
 
-@dataclass(frozen=True)
-class Translating:
-    """Task: translate a sentence and list its best translations."""
-
-    nbest: int
-
-    @property
-    def needs_arcs(self) -> bool:
-        """Whether n-best lists are wanted."""
-        return self.nbest > 0
-
-    def __call__(
-        self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph
-    ) -> tuple[bytes, list[bytes], int]:
-        """Return the translation, the lines of its n-best list, and the number of unknown words."""
-        best = graph.best()
-        listed = graph.n_best(self.nbest, distinct=True) if self.nbest else []
-        lines = [nbest_entry(model, number, one, segmentation=True, alignment=True).to_line() for one in listed]
-        return b" ".join(best.words) if best else b"", lines, model.count_unknown(sentence)
-
-
 class EmbeddedToolkit:
-    """The table builder, decoder and MERT of this package."""
+    """The table builder, decoder and MERT of this package; it works in a folder of any name."""
 
     name = "embedded"
 
@@ -58,23 +34,6 @@ class EmbeddedToolkit:
     def __str__(self) -> str:
         return self.name
 
-    def check(self, ini: MosesIni, folder: Path, *, tunes: bool) -> None:
-        """Reject factored target words; the decoder itself rejects other unsupported features early.
-
-        Raises:
-            UnsupportedError: the phrase table has factored target words.
-        """
-        table = ini.phrase_table()
-        if (factors := table.arguments.get("output-factor", "0")) != "0":
-            raise UnsupportedError(
-                f"{ini.at(table.row)}: `output-factor={quote_text(factors)}` asks for factored "
-                "translations, which the embedded decoder does not write"
-            )
-
-    def check_text(self, ini: MosesIni, source: Path) -> None:
-        """Reject words with `|`, which n-best lists cannot represent."""
-        require_words(text_lines(source), source)
-
     def check_folder(self, folder: Path) -> None:
         """Accept any name."""
 
@@ -82,19 +41,32 @@ class EmbeddedToolkit:
         self, corpus: Corpus, folder: Path, longest_phrase: int, progress: ProgressCallback = no_progress
     ) -> TableCounts:
         """Write the phrase table and the reordering table of a corpus to a system folder."""
-        return build_tables(*corpus, folder, longest_phrase, self._processes, self._scheduler, progress)
+        texts = corpus.source, corpus.target, corpus.alignment
+        return build_tables(*texts, folder, longest_phrase, self._processes, self._scheduler, progress)
+
+    def check(self, ini: MosesIni, source: Path, folder: Path, *, tunes: bool) -> None:
+        """Reject factored target words and `|`; the decoder itself rejects other unsupported features early."""
+        table = ini.phrase_table()
+        if (factors := table.arguments.get("output-factor", "0")) != "0":
+            raise UnsupportedError(
+                f"{ini.at(table.row)}: `output-factor={quote_text(factors)}` asks for factored "
+                "translations, which the embedded decoder does not write"
+            )
+        require_words(text_lines(source), source)
 
     def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
         """Yield the tuned weights of each seed, lazily."""
         source, seeds = request.source, request.seeds
         sentences, references = list(text_lines(source)), read_references(request.references)
         check_dev_set(sentences, references, (source, request.references[0]))
-        self.check_text(ini, source)
+        self.check(ini, source, request.folder, tunes=True)
         shared = self._shared(request.folder)
-        with Tuner(ini, sentences, references, request.settings, self._processes, self._scheduler, shared) as tuner:
+        with start_tuner(
+            ini, sentences, references, request.settings, self._processes, self._scheduler, shared
+        ) as tuner:
             for done, seed in enumerate(seeds):
 
-                def show_of_all(share: float | None, text: str, done: int = done, seed: int = seed) -> None:
+                def progress(share: float | None, text: str, done: int = done, seed: int = seed) -> None:
                     request.progress(None if share is None else (done + share) / len(seeds), f"{text}, seed {seed}")
 
                 def report(iteration: Iteration, seed: int = seed) -> None:
@@ -103,7 +75,7 @@ class EmbeddedToolkit:
                         f"predicted with the next weights {iteration.predicted:.2f} ({iteration.seconds:.0f} s)"
                     )
 
-                yield tuner.tune(seed, report, request.checkpoint, show_of_all)
+                yield tuner.tune(seed, report, request.checkpoint, progress)
 
     def _shared(self, folder: Path) -> Path | None:
         """Return a folder that all workers share, None for a temporary one of this machine."""
@@ -112,11 +84,9 @@ class EmbeddedToolkit:
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
         """Yield a function that translates the text; its decoders stay loaded between calls."""
-        self.check_text(ini, source)
+        self.check(ini, source, folder, tunes=False)
         sentences = [words_of(line) for line in text_lines(source)]
-        with DecoderPool(
-            ini, read_settings(ini), sentences, self._processes, self._scheduler, self._shared(folder)
-        ) as pool:
+        with start_decoders(ini, sentences, self._processes, self._scheduler, self._shared(folder)) as pool:
             yield partial(_translate, pool, len(sentences))
 
 
@@ -134,11 +104,11 @@ def _translate(
         best = stack.enter_context(open_output(output))
         lists = stack.enter_context(open_output(nbest.path)) if nbest else None
         results = pool.run(Translating(nbest.size if nbest else 0), weights)
-        for done, (translation, lines, more) in enumerate(results, 1):
-            unknown += more
-            best.write(translation + b"\n")
+        for done, result in enumerate(results, 1):
+            unknown += result.unknown
+            best.write(result.line.rstrip(b" ") + b"\n")
             if lists:
-                lists.writelines(lines)
+                lists.writelines(result.nbest)
             if progress:
                 progress(done, sentences)
     return unknown

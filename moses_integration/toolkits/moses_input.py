@@ -1,11 +1,50 @@
-"""Check input text for words that Moses' decoder would misread."""
+"""What an installed Moses would misread: names of folders, features, and words of the input."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from pathlib import Path
 
+from moses_integration.decoder.declaration import KINDS
+from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
 from phrasescore.words import quote, split_words
+
+# Besides shell syntax: Moses' scripts split some paths at `=`, and remove the first `.gz` of others.
+_UNSAFE_IN_FOLDER = re.compile(r"[^\w./@%+:,-]|\.gz")
+_RUN_COMMANDS = ("PhraseDictionaryFuzzyMatch", "PhraseDictionaryTransliteration")
+"""Classes with which Moses runs shell commands from the line of the feature."""
+_CHANGE_FEATURES = ("feature-add", "feature-name-overwrite", "feature-overwrite")
+"""Sections that change the features of [feature]."""
+
+
+def check_folder_name(folder: Path) -> None:
+    """Raise a UserError for a folder that Moses' scripts would not find, or whose name has shell syntax."""
+    unsafe = _UNSAFE_IN_FOLDER.search(str(folder.resolve()))
+    if unsafe:
+        raise UserError(
+            f"{folder}: Moses' scripts cannot use a folder with `{unsafe[0]}` in its path; give another one (tune and "
+            "decode: --work)"
+        )
+
+
+def check_features(ini: MosesIni) -> None:
+    """Reject features that Moses does not have, or that make it run other programs."""
+    for section in _CHANGE_FEATURES:
+        if ini.values(section):
+            raise UserError(
+                f"{ini.location(section)}: [{section}] changes features of [feature]; edit [feature] instead"
+            )
+    for feature in ini.features():
+        place = f"{ini.at(feature.row)}: {feature.label}"
+        if feature.kind in KINDS and not KINDS[feature.kind].is_of_moses:
+            raise UserError(
+                f"{place} is a neural language model, which Moses does not have; use --toolkit embedded, or remove it "
+                "and rescore with `phrasescore-smt rescore`"
+            )
+        if feature.kind in _RUN_COMMANDS:
+            raise UserError(f"{place} makes Moses run commands of its line; remove it, or run moses yourself")
 
 
 def require_moses_words(sentences: Iterable[bytes], name: object, factors: int = 1) -> None:

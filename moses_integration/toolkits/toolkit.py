@@ -70,12 +70,8 @@ class Toolkit(Protocol):
 
     name: str
 
-    def check(self, ini: MosesIni, folder: Path, *, tunes: bool) -> None:
-        """Raise a UserError if the toolkit cannot translate with a system, or tune it, in a folder of this name."""
-        ...
-
-    def check_text(self, ini: MosesIni, source: Path) -> None:
-        """Raise a UserError if the toolkit's decoder would misread a word of prepared text."""
+    def check(self, ini: MosesIni, source: Path, folder: Path, *, tunes: bool) -> None:
+        """Raise a UserError if the toolkit cannot translate prepared text with a system, or tune it, in this folder."""
         ...
 
     def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:

@@ -6,21 +6,19 @@ Och 2003, section 4; scripts/training/mert-moses.pl is the equivalent for an ins
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.decoder.cslm import NeuralLanguageModelFeature
 from moses_integration.decoder.declaration import declare_model
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words, words_of
-from moses_integration.decoder.pool import DecoderPool
-from moses_integration.decoder.settings import read_settings
+from moses_integration.decoder.pool import DecoderPool, start_decoders
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.position_tags import strip_tags
 from moses_integration.tuning.bleu import bleu, bleu_statistics
@@ -38,23 +36,15 @@ References = Sequence[tuple[bytes, ...]]
 UNMOVED = 1e-5
 """Tuning ends when no weight changes by more than this (mert-moses.pl)."""
 FEW = 1e-3
-"""Tuning ends when at most this fraction of the candidates is new. Tuning until the
-weights converge took three more decodings (of eight) on Multi30k, and gained at most 0.02 dev BLEU."""
-
+"""Tuning ends when at most this fraction of the candidates is new. Tuning until the weights converge took three more
+decodings (of eight) on Multi30k, and gained at most 0.02 dev BLEU."""
 PATIENCE = 3
 """Tuning ends after this number of decodings without a new best dev BLEU; see `STRAY` for exceptions."""
-
 STRAY = 1.0
 """A decoding this much BLEU below the best does not count for `PATIENCE`: its weights were in a region that the lists
-did not cover. It adds the missing candidates and is no sign of convergence.
-"""
-
+did not cover. It adds the missing candidates and is no sign of convergence."""
 _DECODING = 0.7
 """Approximate fraction of the time that decoding takes; the rest is the search for weights."""
-
-_NEURAL_DIGITS = 4
-"""Decimals of the scores of neural language models in the lists. The score of a sentence depends on its batch by about
-1e-6. With all digits, a translation that another process finds again would be a new candidate."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +68,10 @@ class _Listing:
         """Return the candidates, with tunable features only."""
         derivations = graph.n_best(self.size, distinct=True)
         values_KF = np.array([d.values_F for d in derivations]).reshape(len(derivations), model.width)
-        for feature in model.context_features:
-            if isinstance(feature, NeuralLanguageModelFeature):
+        for feature in model.features:
+            if feature.decimals is not None:
                 columns = model.columns[feature.label]
-                values_KF[:, columns] = values_KF[:, columns].round(_NEURAL_DIGITS)
+                values_KF[:, columns] = values_KF[:, columns].round(feature.decimals)
         texts = [strip_tags(b" ".join(d.words)) for d in derivations]
         # A sentence that could not be translated counts as an empty translation.
         statistics = bleu_statistics(self.references[number], texts or [b""])
@@ -89,44 +79,19 @@ class _Listing:
 
 
 class Tuner:
-    """Tunes the weights of one system on one dev set; a context manager, because it owns decoder processes."""
+    """Tunes the weights of one system on one dev set."""
 
     def __init__(
-        self,
-        ini: MosesIni,
-        sentences: Sequence[bytes],
-        references: References,
-        settings: TuningConfig,
-        processes: int | None = None,
-        scheduler: str | None = None,
-        folder: Path | None = None,
+        self, model: LogLinearModel, pool: DecoderPool, references: References, settings: TuningConfig, processes: int
     ) -> None:
-        """Prepare tuning on a dev set that `check_dev_set` accepts.
-
-        `processes`, `scheduler` and `folder` are passed to `DecoderPool`. The search for weights runs on this machine.
-
-        Raises:
-            UserError: the model cannot be used, or has no tunable features.
-        """
-        self._settings, self._references, self._processes = settings, references, processes or available_cores()
-        self._model = declare_model(ini)
-        if not self._model.tuneable_F.any():
-            raise UserError(f"{ini.name}: has no feature that may be tuned; remove tuneable=false from some")
-        start_F = self._model.weights_F[self._model.tuneable_F]
+        """Take a model without its tables, and a pool that decodes the dev set with it."""
+        self._model, self._pool, self._references = model, pool, references
+        self._settings, self._processes = settings, processes
+        self._names = component_names({one.label: range(one.width) for one in model.features if one.tuneable})
+        start_F = model.weights_F[model.tuneable_F]
         # Scale the initial weights like all later ones, as mert-moses.pl does. Untuned weights are not scaled.
         self._start_F = start_F / (np.abs(start_F).sum() or 1.0)
         self._first: tuple[Candidates, float] | None = None
-        self._pool = DecoderPool(
-            ini, read_settings(ini), [words_of(line) for line in sentences], processes, scheduler, folder
-        )
-
-    def __enter__(self) -> Tuner:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._pool.__exit__(kind, error, trace)
 
     def tune(
         self,
@@ -142,12 +107,9 @@ class Tuner:
             report: called after each iteration.
             checkpoint: saves the steps, and has the steps of an interrupted run.
             progress: receives the progress, relative to the maximum number of iterations.
-
-        Raises:
-            UserError: decoding fails, or a feature has no finite value.
         """
         tried = [self._start_F]
-        lists: Candidates | None = None
+        lists = Candidates.from_lists(self._names, [], [])
         iterations: list[Iteration] = []
         best = missed = 0
         for number in range(self._settings.iterations):
@@ -156,13 +118,9 @@ class Tuner:
                 step = self._step(lists, tried, seed, progress)
                 if checkpoint:
                     checkpoint.save_step(seed, number, step)
-            known = 0 if lists is None else len(lists)
-            lists = _together(lists, step.candidates)
-            iterations.append(
-                Iteration(
-                    self._by_label(tried[-1]), 100 * step.achieved, 100 * step.predicted, len(lists), step.seconds
-                )
-            )
+            known, lists = len(lists), lists.extended(step.candidates)
+            weights = self._by_label(tried[-1])
+            iterations.append(Iteration(weights, 100 * step.achieved, 100 * step.predicted, len(lists), step.seconds))
             if report:
                 report(iterations[-1])
             if iterations[-1].bleu > iterations[best].bleu:
@@ -176,7 +134,7 @@ class Tuner:
             tried.append(step.next_F)
         return Tuning(seed, iterations[best].weights, iterations[best].bleu, iterations)
 
-    def _step(self, lists: Candidates | None, tried: Sequence[Floats], seed: int, progress: ProgressCallback) -> Step:
+    def _step(self, lists: Candidates, tried: Sequence[Floats], seed: int, progress: ProgressCallback) -> Step:
         """Decode with the latest weights, and search for better weights on all lists."""
         started, number, most = time.monotonic(), len(tried) - 1, self._settings.iterations
         which = f"{number + 1} of at most {most}"
@@ -194,7 +152,7 @@ class Tuner:
         progress((number + _DECODING) / most, f"searching for weights, {which}")
         # Start from all earlier weights: on the extended lists, any of them may be best.
         optimum = optimise(
-            _together(lists, newer),
+            lists.extended(newer),
             np.array(tried[::-1]),
             restarts=self._settings.restarts,
             seed=seed * 1000 + number,
@@ -208,9 +166,8 @@ class Tuner:
         for one in self._pool.run(_Listing(self._settings.nbest, self._references), self._by_label(weights_F)):
             listed.append(one)
             on_sentence(len(listed))
-        names = component_names({one.label: range(one.width) for one in self._model.features if one.tuneable})
         candidates = Candidates.from_lists(
-            names, [one.features_KF for one in listed], [one.statistics_K9 for one in listed]
+            self._names, [one.features_KF for one in listed], [one.statistics_K9 for one in listed]
         )
         return candidates, float(bleu(np.sum([one.best_9 for one in listed], axis=0, dtype=np.int64)))
 
@@ -221,16 +178,29 @@ class Tuner:
         return {label: all_F[columns].tolist() for label, columns in self._model.columns.items()}
 
 
-def _together(lists: Candidates | None, newer: Candidates) -> Candidates:
-    return newer if lists is None else lists.extended(newer)
+@contextmanager
+def start_tuner(
+    ini: MosesIni,
+    sentences: Sequence[bytes],
+    references: References,
+    settings: TuningConfig,
+    processes: int | None = None,
+    scheduler: str | None = None,
+    folder: Path | None = None,
+) -> Iterator[Tuner]:
+    """Yield a tuner for a dev set that `check_dev_set` accepts.
+
+    `processes`, `scheduler` and `folder` are passed to `start_decoders`. The search for weights runs on this machine.
+    """
+    model = declare_model(ini)
+    if not model.tuneable_F.any():
+        raise UserError(f"{ini.name}: has no feature that may be tuned; remove tuneable=false from some")
+    with start_decoders(ini, [words_of(line) for line in sentences], processes, scheduler, folder) as pool:
+        yield Tuner(model, pool, references, settings, processes or available_cores())
 
 
 def check_dev_set(sentences: Sequence[bytes], references: References, names: tuple[object, object]) -> None:
-    """Check the number of sentences and references; `names` are the file names for messages.
-
-    Raises:
-        UserError: the dev set is empty, or the numbers differ.
-    """
+    """Check the number of sentences and references; `names` are the file names for messages."""
     source, reference = names
     if len(sentences) != len(references):
         raise UserError(

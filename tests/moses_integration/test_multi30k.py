@@ -85,7 +85,7 @@ def test_the_search_with_the_same_weights(system: Path, tmp_path: Path) -> None:
     ini, sentences = MosesIni.read(system / "moses.tuned.ini"), sentences_of_test()
     settings = read_settings(ini)
     model = load_model(ini, sentences, settings)
-    best = [Search(model, settings.search, sentence).run().best() for sentence in sentences]
+    best = [Search(model, settings, sentence).run().best() for sentence in sentences]
     ours = [one.score for one in best[:LISTED] if one is not None]
     theirs = [float(entries[0].total) for entries in moses_lists()]
     assert np.mean(ours) >= np.mean(theirs) - 0.01

@@ -12,7 +12,7 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.search import Search
-from moses_integration.decoder.settings import DecoderSettings, SearchSettings
+from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import Segment, parse_entry, segments_of
 from phrasescore.errors import UserError
@@ -34,7 +34,7 @@ def test_the_search_s_own_list_comes_back() -> None:
     sentences = [words_of(line) for line in read_lines(MINI / "hard.en")][:5]
     model = load_model(MosesIni.read(MINI / "moses.ini"), sentences, DecoderSettings())
     for number, sentence in enumerate(sentences):
-        listed = Search(model, SearchSettings(), sentence).run(keep_arcs=True).n_best(30, distinct=False)
+        listed = Search(model, DecoderSettings(), sentence).run(keep_arcs=True).n_best(30, distinct=False)
         entries = [nbest_entry(model, number, one, segmentation=True, alignment=False) for one in listed]
         again = score_derivations(model, sentence, [segments_of(entry) for entry in entries])
         assert [one.steps for one in again] == [one.steps for one in listed]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry, translation_line
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search
-from moses_integration.decoder.settings import SearchSettings, read_settings
+from moses_integration.decoder.settings import DecoderSettings, read_settings
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import NbestEntry, read_nbest, segments_of
 from phrasescore.files import read_bytes, read_lines
@@ -23,7 +24,7 @@ from tests.conftest import MINI
 from tests.moses_integration.decoder.derivations import score_derivations
 
 LIST_SIZE = 50
-WIDE = {"stack": 5000, "beam_threshold": 0, "pop_limit": 0}
+WIDE: dict[str, Any] = {"stack": 5000, "beam_threshold": 0, "pop_limit": 0}
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,11 @@ searched = pytest.mark.parametrize("golden", SEARCHED, ids=lambda golden: golden
 
 
 @cache
-def load(ini_name: str, text: str) -> tuple[LogLinearModel, SearchSettings, list[Words]]:
+def load(ini_name: str, text: str) -> tuple[LogLinearModel, DecoderSettings, list[Words]]:
     ini = MosesIni.read(MINI / ini_name)
     sentences = [words_of(line) for line in read_lines(MINI / text)]
     settings = read_settings(ini)
-    return load_model(ini, sentences, settings), settings.search, sentences
+    return load_model(ini, sentences, settings), settings, sentences
 
 
 @cache

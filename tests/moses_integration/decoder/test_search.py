@@ -54,7 +54,7 @@ def test_a_search_in_windows_equals_a_search_of_all_words(seed: int) -> None:
     sentence = tuple(draw.choices(words, k=draw.randint(1, 40)))
     with tempfile.TemporaryDirectory() as folder:
         ini = system.write(Path(folder))
-        limits, model = read_settings(ini).search, load_model(ini, [sentence], read_settings(ini))
+        limits, model = read_settings(ini), load_model(ini, [sentence], read_settings(ini))
     search, whole = Search(model, limits, sentence), Search(model, limits, sentence)
     whole._reach = whole._width = len(sentence)
     whole._future = FutureScores(whole._options, len(sentence))
@@ -70,7 +70,7 @@ def test_a_window_is_no_wider_in_a_long_sentence() -> None:
     with tempfile.TemporaryDirectory() as folder:
         ini = system.write(Path(folder))
         sentence = (b"a",) * 300
-        search = Search(load_model(ini, [sentence], read_settings(ini)), read_settings(ini).search, sentence)
+        search = Search(load_model(ini, [sentence], read_settings(ini)), read_settings(ini), sentence)
     stack = search._empty_stack()
     assert stack.covered_Cw.shape == (1, 4)
     assert len(search._spans_in_window(150)) == 4 + 3

@@ -106,7 +106,7 @@ def test_the_embedded_decoder_translates_no_factors(tmp_path: Path) -> None:
         UserError,
         match=r"moses\.ini: line \d+: .*`output-factor=0,1` asks for factored translations, which .*use Moses",
     ):
-        EmbeddedToolkit(1).check(factored_ini(tmp_path, tags=True), tmp_path / "new", tunes=False)
+        EmbeddedToolkit(1).check(factored_ini(tmp_path, tags=True), tmp_path / "in", tmp_path / "new", tunes=False)
 
 
 @pytest.mark.parametrize("argument", ["input-factor=0,1", "input-factor=1"])

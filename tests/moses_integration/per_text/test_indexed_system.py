@@ -366,7 +366,7 @@ def test_binary_tables_are_refused(tmp_path: Path) -> None:
     ini = small_system(A).write(tmp_path)
     ini.set_kind("T", "PhraseDictionaryCompact")
     write_lines(tmp_path / "in", [b"a"])
-    with pytest.raises(UserError, match=r"not PhraseDictionaryCompact; .*, whatever decodes with them") as told:
+    with pytest.raises(UserError, match=r"not support PhraseDictionaryCompact; .*, whatever decodes with them") as told:
         write_indexed_system(ini, tmp_path / "in", tmp_path)
     assert "use Moses" not in str(told.value)
 

@@ -18,7 +18,7 @@ from moses_integration.decoder.declaration import load_model as load_decoder_mod
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search
-from moses_integration.decoder.settings import SearchSettings, read_settings
+from moses_integration.decoder.settings import DecoderSettings, read_settings
 from moses_integration.ini import MosesIni, add_columns
 from moses_integration.nbest import ListFault, NbestEntry, format_features, parse_entry, read_nbest
 from moses_integration.rescoring import features
@@ -135,7 +135,7 @@ def test_phrases_are_what_the_decoder_gets_from_an_annotated_table(tmp_path: Pat
         entries = [
             nbest_entry(model, number, derivation, segmentation=True, alignment=False)
             for number, sentence in enumerate(sentences)
-            for derivation in Search(model, SearchSettings(), sentence).run(keep_arcs=True).n_best(20, distinct=True)
+            for derivation in Search(model, DecoderSettings(), sentence).run(keep_arcs=True).n_best(20, distinct=True)
         ]
         assert len(entries) > 100
         in_table = [entry.features()["TranslationModel0"][4] for entry in entries]

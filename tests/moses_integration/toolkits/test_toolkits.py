@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -91,8 +90,6 @@ def test_moses_filters_once_for_all_weights(pretended: MosesToolkit, tmp_path: P
         assert not (tmp_path / "work").exists()
         for weight in (0.25, 0.75):
             translate({"LM0": [weight]}, tmp_path / "out")
-            for table in (tmp_path / "work/links").glob("[34].*"):
-                table.unlink()
     assert [line for line in (tmp_path / "inis").read_text().splitlines() if line.startswith("LM0=")] == [
         "LM0= 0.25",
         "LM0= 0.75",
@@ -200,14 +197,14 @@ def test_tables_are_filtered_as_moses_reads_them(pretended: MosesToolkit, tmp_pa
     (tmp_path / "in").write_bytes(long + b"\nb\tc d\ne\n")
     ini = MosesIni.read(tmp_path / "moses.ini")
     decode(pretended, ini, tmp_path / "in", tmp_path / "w")
-    assert list(read_lines(tmp_path / "w/filtered/3.table.gz")) == [line.strip(b"\n") for line in lines[:4]]
-    assert (tmp_path / "w/filtered/4.reordering-table.wbe-msd-bidirectional-fe.gz").exists()
+    assert list(read_lines(tmp_path / "w/filtered/table3.gz")) == [line.strip(b"\n") for line in lines[:4]]
+    assert (tmp_path / "w/filtered/table4.gz").exists()
     handed_on = MosesIni.read(tmp_path / "w/filtered/moses.ini")
     assert "#" not in handed_on.to_bytes().decode()
     assert [one.label for one in handed_on.features()] == [one.label for one in ini.features()]
     ini.append("max-phrase-length", "11")
     decode(pretended, ini, tmp_path / "in", tmp_path / "short")
-    assert list(read_lines(tmp_path / "short/filtered/3.table.gz")) == [line.strip(b"\n") for line in lines[1:4]]
+    assert list(read_lines(tmp_path / "short/filtered/table3.gz")) == [line.strip(b"\n") for line in lines[1:4]]
 
 
 @pytest.mark.parametrize(
@@ -229,80 +226,19 @@ def test_tables_that_are_not_for_the_words_of_the_input_stay_whole(
     (tmp_path / "moses.ini").write_text(text)
     decode(pretended, MosesIni.read(tmp_path / "moses.ini"), MINI / "dev.en", tmp_path / "w")
     features = MosesIni.read(tmp_path / "w/filtered/moses.ini").features()
-    assert {place for place in (3, 4) if "/links/" in features[place].arguments["path"]} == kept
+    assert {place for place in (3, 4) if features[place].arguments["path"].startswith(f"{MINI}/")} == kept
 
 
-ODD_NAMES = [
-    "a b",
-    "a#b",
-    "x;touch${IFS}owned;",
-    "$(touch owned)",
-    "`touch owned`",
-    "|touch owned|",
-    "a=b",
-    "'\"",
-    "-",
-    "é\u2028",
-]
-
-
-def odd_system(folder: Path, name: str) -> MosesIni:
-    """The mini system in a folder with an unusual name; tables have such names where a moses.ini allows them."""
-    tables = {
-        "TranslationModel0": "phrase-table.gz",
-        "LexicalReordering0": "reordering-table.wbe-msd-bidirectional-fe.gz",
-    }
-    system = folder / name
-    shutil.copytree(MINI, system)
-    ini = MosesIni.read(system / "moses.ini")
-    for label, table in tables.items():
-        if not re.search("[ #]", name):
-            (system / table).rename(system / f"{name}{table}")
-            ini.set_argument(label, "path", f"{name}{table}")
-    ini.write(system / "moses.ini")
-    return ini
-
-
-@pytest.mark.parametrize("name", ODD_NAMES)
-def test_moses_sees_safe_names_only(pretended: MosesToolkit, tmp_path: Path, name: str) -> None:
-    """Moses gets safe file names only, whatever the names and the path of the system."""
-    program(tmp_path / "moses/bin/moses", f'cat "$2" > {tmp_path}/decoded.ini; cat')
-    ini = odd_system(tmp_path, name)
-    odd_text = tmp_path / f"{name}.en"
-    odd_text.write_text("a\n")
-    decode(pretended, ini, odd_text, tmp_path / "work")
-    for feature in MosesIni.read(tmp_path / "decoded.ini").features():
-        if "path" in feature.arguments:
-            found = Path(feature.arguments["path"])
-            assert re.fullmatch(rf"{tmp_path}/work/(links|filtered)/[0-9]\.[A-Za-z0-9._+-]+", str(found))
-            if found.parent.name == "links":
-                assert ini.path_of(ini.features()[int(found.name[0])]).samefile(found)
-
-
-def test_files_that_moses_finds_by_a_shorter_name(pretended: MosesToolkit, tmp_path: Path) -> None:
-    """Files that Moses finds by a shorter name are linked under all names.
-
-    A folder path with a trailing slash is unchanged.
-    """
-    for name in ("phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lm.fr.arpa"):
-        shutil.copy(MINI / name, tmp_path)
-    for name in ("compact.minphr", "compact.minphr.old", "compacted", "compact.$(x)"):
-        (tmp_path / name).touch()
-    (tmp_path / "all").mkdir()
-    text = (MINI / "moses.ini").read_text().replace("fe.gz", "fe")
-    text = text.replace("[weight]", f"PhraseDictionaryCompact path=compact\nNew path={tmp_path}/all/\n[weight]")
+def test_tables_that_moses_finds_by_a_shorter_name(pretended: MosesToolkit, tmp_path: Path) -> None:
+    """Moses finds `table.gz` and a binary reordering table by the name `table`."""
+    shutil.copy(MINI / "phrase-table.gz", tmp_path)
+    (tmp_path / "reordering.minlexr").touch()
+    text = (MINI / "moses.ini").read_text().replace("path=lm", f"path={MINI}/lm").replace("-table.gz", "-table")
+    text = text.replace("reordering-table.wbe-msd-bidirectional-fe.gz", "reordering")
     (tmp_path / "moses.ini").write_text(text)
     decode(pretended, MosesIni.read(tmp_path / "moses.ini"), MINI / "hard.en", tmp_path / "work")
-    links = {path.name: path.readlink().name for path in (tmp_path / "work/links").iterdir()}
-    assert links == {
-        "3.phrase-table.gz": "phrase-table.gz",
-        "4.reordering-table.wbe-msd-bidirectional-fe.gz": "reordering-table.wbe-msd-bidirectional-fe.gz",
-        "6.lm.fr.arpa": "lm.fr.arpa",
-        "7.compact.minphr": "compact.minphr",
-        "7.compact.minphr.old": "compact.minphr.old",
-    }
     paths = [one.arguments.get("path") for one in MosesIni.read(tmp_path / "work/filtered/moses.ini").features()]
-    assert paths[7:] == [f"{tmp_path}/work/links/7.compact", f"{tmp_path}/all/"]
+    assert paths[3:5] == [f"{tmp_path}/work/filtered/table3.gz", f"{tmp_path}/reordering"]
 
 
 @pytest.mark.parametrize(
@@ -342,7 +278,23 @@ def test_a_label_is_no_part_of_a_path(pretended: MosesToolkit, tmp_path: Path) -
     ini = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
     ini.lines = [line.replace("TranslationModel0", "../../TM") for line in ini.lines]
     decode(MosesToolkit(pretended._moses, 1, "compact"), ini, MINI / "hard.en", tmp_path / "work")
-    assert (tmp_path / "work/binarise.3.phrase-table.gz.log").exists()
+    assert (tmp_path / "work/binarise.table3.log").exists()
+
+
+def test_a_binary_table_has_the_label_of_a_text_table_without_name(pretended: MosesToolkit, tmp_path: Path) -> None:
+    program(tmp_path / "moses/bin/CreateProbingPT", 'mkdir "$4"; cd "$4"; touch x')
+    ini = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
+    ini.lines = [
+        line.replace("name=TranslationModel0 ", "").replace("TranslationModel0", "PhraseDictionaryMemory0")
+        for line in ini.lines
+    ]
+    with pytest.raises(StepFailure, match="binarising PhraseDictionaryMemory0"):
+        decode(MosesToolkit(pretended._moses, 1, "probing"), ini, MINI / "hard.en", tmp_path / "work")
+    files = "config probing_hash.dat source_vocabids TargetColl.dat TargetVocab.dat"
+    program(tmp_path / "moses/bin/CreateProbingPT", f'mkdir "$4"; cd "$4"; for f in {files}; do echo x > $f; done')
+    decode(MosesToolkit(pretended._moses, 1, "probing"), ini, MINI / "hard.en", tmp_path / "work")
+    table = MosesIni.read(tmp_path / "work/filtered/moses.ini").phrase_table()
+    assert (table.kind, table.label) == ("ProbingPT", "PhraseDictionaryMemory0")
 
 
 @pytest.mark.parametrize("name", ["table.zst", "table.xz", "table"])
@@ -354,7 +306,7 @@ def test_tables_that_moses_could_not_read_become_such_as_it_can(
     ini = MosesIni.read(MINI / "moses.ini")
     ini.set_argument("TranslationModel0", "path", str(tmp_path / name))
     decode(pretended, ini, MINI / "dev.en", tmp_path / "work")
-    (filtered,) = (tmp_path / "work/filtered").glob("3.*.gz")
+    (filtered,) = (tmp_path / "work/filtered").glob("table3.gz")
     lines = gzip.decompress(filtered.read_bytes()).splitlines()
     assert lines
     assert {*lines} < {*gzip.decompress((MINI / "phrase-table.gz").read_bytes()).splitlines()}
@@ -413,30 +365,3 @@ def test_a_failing_script_says_why(moses_home: Path, tmp_path: Path, small_dev: 
     assert "tuning with seed 1: `" in str(caught.value)
     assert "mert-moses.log" in str(caught.value)
     assert os.path.getsize(tmp_path / "tuning/mert.seed1/mert-moses.log") > 0  # noqa: PTH202
-
-
-@pytest.mark.moses
-@pytest.mark.parametrize(
-    ("binary", "name"),
-    [
-        (None, "a b#c"),
-        (None, "x;touch${IFS}owned;"),
-        ("compact", "$(touch owned)|`touch owned`"),
-        ("probing", "x;touch${IFS}owned;"),
-    ],
-)
-def test_names_are_no_commands_to_moses(
-    moses_home: Path,
-    tmp_path: Path,
-    small_dev: tuple[Path, Path],
-    binary: Binary | None,
-    name: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    ini, toolkit = odd_system(tmp_path, name), MosesToolkit(Installation(moses_home), 1, binary)
-    expected = decode(toolkit, MosesIni.read(MINI / "moses.ini"), MINI / "hard.en", tmp_path / "plain")
-    assert decode(toolkit, ini, MINI / "hard.en", tmp_path / "odd") == expected
-    (tuning,) = toolkit.tune(ini, request(small_dev[0], [small_dev[1]], tmp_path / "tuning"))
-    assert tuning.bleu > 50
-    assert not list(tmp_path.rglob("owned"))

@@ -41,7 +41,7 @@ def test_it_resumes_after_the_step_that_it_was_killed_in(tmp_path: Path, monkeyp
     decoded: list[int] = []
     step = Tuner._step
 
-    def counting(self: Tuner, lists: Candidates | None, tried: Sequence[Floats], *others: Any) -> Step:
+    def counting(self: Tuner, lists: Candidates, tried: Sequence[Floats], *others: Any) -> Step:
         decoded.append(len(tried))
         return step(self, lists, tried, *others)
 

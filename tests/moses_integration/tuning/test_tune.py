@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 from moses_integration.decoder.cslm import NeuralLanguageModelFeature
+from moses_integration.decoder.declaration import declare_model
 from moses_integration.decoder.graph import Derivation, Step
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import TargetPhrase, WordPenalty
@@ -24,7 +26,7 @@ from moses_integration.tuning import tune
 from moses_integration.tuning.bleu import bleu_statistics
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import Optimum, optimise
-from moses_integration.tuning.tune import Tuner, check_dev_set
+from moses_integration.tuning.tune import Tuner, check_dev_set, start_tuner
 from moses_integration.tuning.tunings import Tuning, TuningConfig, spread
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
@@ -41,8 +43,8 @@ def tuner(
     sentences: Sequence[bytes] = SENTENCES,
     processes: int = 1,
     ini: MosesIni | None = None,
-) -> Tuner:
-    return Tuner(ini or MosesIni.read(MINI / "moses.ini"), sentences, references, settings, processes)
+) -> AbstractContextManager[Tuner]:
+    return start_tuner(ini or MosesIni.read(MINI / "moses.ini"), sentences, references, settings, processes)
 
 
 def test_lists_have_few_digits_of_a_neural_language_model_and_all_of_others() -> None:
@@ -133,8 +135,9 @@ def test_nothing_to_tune_is_refused() -> None:
     ini = MosesIni.read(MINI / "moses.ini")
     for feature in ini.features():
         ini.set_argument(feature.label, "tuneable", "false")
-    with pytest.raises(UserError, match=r"moses\.ini: has no feature that may be tuned; remove tuneable=false from"):
-        tuner(ini=ini)
+    message = r"moses\.ini: has no feature that may be tuned; remove tuneable=false from"
+    with pytest.raises(UserError, match=message), tuner(ini=ini):
+        pass
 
 
 # Stopping
@@ -148,8 +151,11 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[float], Calla
     """
 
     def make(bleus: Sequence[float], step: Callable[[int], float], new: int = 9) -> Tuner:
+        model = declare_model(MosesIni.read(MINI / "moses.ini"))
+        work = Tuner(model, Mock(), REFERENCES, TuningConfig(iterations=9), processes=1)
+        names = work._names
         found_by = (
-            Candidates.from_lists(["f"], [np.full((1, 1), min(number, new))], [np.zeros((1, 9), np.int32)])
+            Candidates.from_lists(names, [np.full((1, len(names)), min(number, new))], [np.zeros((1, 9), np.int32)])
             for number in itertools.count(1)
         )
         achieved = iter(bleus)
@@ -162,7 +168,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[float], Calla
         monkeypatch.setattr(Tuner, "_decode", lambda self, weights_F, on_sentence: (next(found_by), next(achieved)))
         monkeypatch.setattr(tune, "optimise", found)
         monkeypatch.setattr(tune, "PATIENCE", 2)
-        return tuner(settings=TuningConfig(iterations=9))
+        return work
 
     return make
 

@@ -1,0 +1,132 @@
+"""Tables for an installed Moses: only the phrases of the input, in binary form if requested."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from moses_integration.decoder.phrases import words_of
+from moses_integration.decoder.settings import DecoderSettings
+from moses_integration.decoder.tables import filter_table
+from moses_integration.ini import IGNORED, FeatureLine, MosesIni
+from moses_integration.toolkits.installation import Installation, has_content, run_step
+from moses_integration.toolkits.toolkit import Binary
+from phrasescore.errors import UserError
+from phrasescore.text import text_lines
+from phrasescore.words import phrases_of
+
+_TEXT_TABLES = ("PhraseDictionaryMemory", "LexicalReordering")
+_PLAIN = {"inputtype": {"0"}, "input-factors": {"0"}, "search-algorithm": {"0", "1"}, "xml-input": {"pass-through"}}
+"""Settings under which source phrases are sequences of the input words, so that tables can be filtered."""
+
+
+def write_filtered_system(
+    ini: MosesIni, source: Path, folder: Path, moses: Installation, binary: Binary | None
+) -> Path:
+    """Write a system for one input text to a folder; return its moses.ini.
+
+    Moses' filter-model-given-input.pl is not used, because it loses source phrases of more than ten words and lines
+    with tabs, which Moses reads.
+    """
+    filtered = folder / "filtered"
+    shutil.rmtree(filtered, ignore_errors=True)
+    filtered.mkdir(parents=True)
+    # mert-moses.pl ignores a section with a comment after its name.
+    result = ini.without_comments()
+    for section in IGNORED:
+        result.set_values(section, [])
+    wanted: set[bytes] | None = None
+    for number, feature in enumerate(ini.features()):
+        if feature.kind not in _TEXT_TABLES:
+            continue
+        table = _find_text_table(ini, feature)
+        if table is None:
+            continue
+        if _is_to_be_filtered(ini, feature):
+            wanted = _phrases_of_text(ini, source) if wanted is None else wanted
+            whole, table = table, filtered.resolve() / f"table{number}.gz"
+            filter_table(whole, wanted, table, is_for_reordering=feature.kind == "LexicalReordering")
+            result.set_argument(feature.label, "path", str(table))
+            # Moses fails or crashes without factors.
+            for key in _factors_of(feature):
+                if key not in feature.arguments:
+                    result.set_argument(feature.label, key, "0")
+        if binary is not None and has_content(table):
+            _binarise(result, feature, table, filtered.resolve() / f"table{number}", moses, binary)
+    result.write(filtered / "moses.ini")
+    return filtered / "moses.ini"
+
+
+def _binarise(
+    ini: MosesIni, feature: FeatureLine, table: Path, base: Path, moses: Installation, binary: Binary
+) -> None:
+    """Convert a table with a program of Moses, and change the feature's class and path in the ini.
+
+    Args:
+        ini: changed.
+        feature: its line.
+        table: the text table.
+        base: the path of the binary table, without suffix.
+        moses: has the program.
+        binary: the form; ProbingPT has none for reordering tables.
+    """
+    kind, options = feature.kind, list[str | Path]()
+    match binary, kind:
+        case "compact", "PhraseDictionaryMemory":
+            kind, path, program = "PhraseDictionaryCompact", base.with_suffix(".minphr"), "processPhraseTableMin"
+            options = ["-in", table, "-out", path, "-nscores", str(feature.width)]
+            artefacts = [path]
+        case "compact", _:
+            # Moses appends the suffix to the path in the ini.
+            path, program, options = base, "processLexicalTableMin", ["-in", table, "-out", base]
+            artefacts = [Path(f"{base}.minlexr")]
+        case "probing", "PhraseDictionaryMemory":
+            if feature.arguments.get("table-limit") == "0":
+                raise UserError(
+                    f"--binarise probing: ProbingPT has no translations with table-limit=0, as {feature.label} "
+                    "has; give a limit, or use --binarise compact"
+                )
+            kind, path, program = "ProbingPT", base.with_suffix(".probing"), "CreateProbingPT"
+            options = ["--input-pt", table, "--output-dir", path, "--num-scores", str(feature.width)]
+            files = ("config", "probing_hash.dat", "source_vocabids", "TargetColl.dat", "TargetVocab.dat")
+            artefacts = [path / name for name in files]
+        case _:
+            return
+    log = base.parent.parent / f"binarise.{base.name}.log"
+    run_step(f"binarising {feature.label}", [moses.binary(program), *options], log, artefacts)
+    # Without a name, the label of a feature is made of its class.
+    ini.set_argument(feature.label, "name", feature.label)
+    ini.set_kind(feature.label, kind)
+    ini.set_argument(feature.label, "path", str(path))
+
+
+def _is_to_be_filtered(ini: MosesIni, feature: FeatureLine) -> bool:
+    """Whether a table has source phrases that are sequences of the input words, and may be filtered."""
+    if feature.arguments.get("filterable") == "false":
+        return False
+    if feature.kind == "LexicalReordering" and not {"f", "fe"} & {*feature.arguments.get("type", "").split("-")}:
+        return False
+    plain = all(set(ini.values(section)) <= values for section, values in _PLAIN.items())
+    return plain and feature.arguments.get("input-factor", "0") == "0"
+
+
+def _factors_of(table: FeatureLine) -> tuple[str, ...]:
+    """Return the arguments for factors; a reordering table without target phrases has none for the output."""
+    has_target = table.kind != "LexicalReordering" or "f" not in table.arguments["type"].split("-")
+    return ("input-factor", "output-factor") if has_target else ("input-factor",)
+
+
+def _find_text_table(ini: MosesIni, table: FeatureLine) -> Path | None:
+    """Return the file of a table, None if it has a binary form only; Moses also finds `table.gz` as `table`."""
+    named = ini.path_of(table)
+    found = next((path for path in (named, Path(f"{named}.gz")) if path.is_file()), None)
+    if found is None and not any(Path(f"{named}{suffix}").exists() for suffix in (".minlexr", ".binlexr.idx")):
+        raise UserError(f"{ini.at(table.row)}: {named}: is not a file; fix the path=")
+    return found
+
+
+def _phrases_of_text(ini: MosesIni, text: Path) -> set[bytes]:
+    """Return the phrases of a text up to the length that Moses looks up."""
+    given = ini.values("max-phrase-length")
+    longest = int(given[0]) if given and given[0].isdecimal() else DecoderSettings().longest_phrase
+    return {phrase for line in text_lines(text) for phrase in phrases_of(words_of(line), longest)}
