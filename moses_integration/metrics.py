@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,6 @@ from moses_integration.per_text.position_tags import strip_tags
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.text import Log, no_log, note_one_sided, text_lines, utf8_lines
-
-if TYPE_CHECKING:
-    from sacrebleu.metrics.bleu import BLEU
 
 Statistics = NDArray[np.int64]
 
@@ -69,9 +66,8 @@ def evaluate(
 ) -> list[Evaluated]:
     """Return the metrics of some systems.
 
-    The random trials of the p-values are identical to sacreBLEU's. sacreBLEU counts only trials with a larger
-    difference. This function also counts trials with an equal difference, as in the paper, so that files that differ in
-    one sentence have p = 1 instead of p = 0.0001.
+    The random trials of the p-values are identical to sacreBLEU's. Unlike sacreBLEU, and as in the paper, trials with
+    an equal difference count, so that files that differ in one sentence have p = 1 instead of p = 0.0001.
 
     Args:
         systems: a file of translations for each system.
@@ -81,9 +77,6 @@ def evaluate(
         lowercase: ignore case, as TER always does.
         resamples: bootstrap samples, 1 for no intervals.
         log: receives warnings about encoding, tokenisation and alignment of the texts, and about meaningless BLEU.
-
-    Raises:
-        UserError: a file is empty or not text, the files differ in length, or sacreBLEU is not installed.
     """
     metrics = _metrics(tokenise, lowercase)
     paths = systems if baseline is None else (baseline, *systems)
@@ -121,17 +114,9 @@ def p_value_over_runs(
 
     A trial exchanges all translations of a sentence together, because the translations of several runs are similar: an
     additional run is weaker evidence than an additional sentence, and a copy of a run is no evidence. Clark et al.
-    (ACL 2011) exchange the translations of each run separately, which gives smaller p-values. The standard deviation
-    over runs shows how much a system depends on its tuning.
-
-    Args:
-        runs: translations of the test text, a file for each tuning run.
-        baseline_runs: files for the other system.
-        references: of the test text.
-        tokenise: sacreBLEU's tokenisation.
+    (ACL 2011) exchange the translations of each run separately, which gives smaller p-values.
     """
-    if len(runs) != len(baseline_runs):
-        raise ValueError("sums over different numbers of runs cannot be exchanged")
+    assert len(runs) == len(baseline_runs), "sums over different numbers of runs cannot be exchanged"
     texts, reference_texts = _read_parallel((*runs, *baseline_runs), references)
 
     def summed(outputs: Sequence[Sequence[str]]) -> Statistics:
@@ -144,13 +129,13 @@ def p_value_over_runs(
 
 
 def _metrics(tokenise: str, lowercase: bool) -> dict[str, Any]:
-    bleu = _sacrebleu()
-    from sacrebleu.metrics.chrf import CHRF
-    from sacrebleu.metrics.ter import TER
-
+    try:
+        from sacrebleu.metrics import BLEU, CHRF, TER
+    except ImportError as error:
+        raise UserError("BLEU needs sacreBLEU; pip install sacrebleu") from error
     return {
         # `force` suppresses a warning about tokenised text, because `evaluate` has its own.
-        "BLEU": bleu(lowercase=lowercase, tokenize=tokenise, force=True),
+        "BLEU": BLEU(lowercase=lowercase, tokenize=tokenise, force=True),
         "chrF": _in_python_numbers(CHRF(lowercase=lowercase)),
         "TER": _in_python_numbers(TER()),
     }
@@ -163,19 +148,13 @@ def _in_python_numbers(metric: Any) -> Any:
     return metric
 
 
-def _sacrebleu() -> type[BLEU]:
-    try:
-        from sacrebleu.metrics.bleu import BLEU
-    except ImportError as error:
-        raise UserError("BLEU needs sacreBLEU; pip install sacrebleu") from error
-    return BLEU
-
-
 def _statistics(
     lines: Sequence[str], references: Sequence[Sequence[str]], tokenise: str, lowercase: bool
 ) -> Statistics:
     """Return the BLEU statistics of each sentence, [S, 10]."""
-    metric = _sacrebleu()(lowercase=lowercase, tokenize=tokenise, effective_order=True)
+    from sacrebleu.metrics import BLEU
+
+    metric = BLEU(lowercase=lowercase, tokenize=tokenise, effective_order=True)
     rows = []
     for line, *sentence_references in zip(lines, *references, strict=True):
         counted = metric.sentence_score(line, sentence_references)
@@ -203,18 +182,17 @@ def _difference(first_10: Statistics, second_10: Statistics) -> float:
 
 def _bleu(statistics_10: Statistics) -> float:
     """Return BLEU, from 0 to 100, of summed statistics, with the smoothing of `evaluate`."""
+    from sacrebleu.metrics import BLEU
+
     sys_len, ref_len, *counts = statistics_10.tolist()
-    bleu: float = _sacrebleu().compute_bleu(counts[:4], counts[4:], sys_len, ref_len, smooth_method="exp").score
+    bleu: float = BLEU.compute_bleu(counts[:4], counts[4:], sys_len, ref_len, smooth_method="exp").score
     return bleu
 
 
 def _read_parallel(
     outputs: Sequence[Path], references: Sequence[Path], log: Log = no_log
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """Return the lines of translations, without position tags, and of references.
-
-    Warn if the texts are tokenised differently, or lines are empty on one side only.
-    """
+    """Return the lines of translations, without position tags, and of references; warn if they do not match."""
     paths = (*outputs, *references)
     readers = [text_lines] * len(outputs) + [utf8_lines] * len(references)
     texts = [

@@ -43,7 +43,7 @@ class NeuralLanguageModelFeature(ContextFeature):
 
         Args:
             label: its name in moses.ini.
-            path: folder that `phrasescore lm train` wrote.
+            path: folder of the network.
             backoff: n-gram model for words outside the shortlist and for estimates of phrases without context.
             unnormalised: use the network's outputs as ln p.
             cache: file of n-gram scores; None keeps them in memory.

@@ -84,7 +84,6 @@ class Objective:
     def __init__(
         self, lists: NbestLists, features_PK: csr_array, start_F: Floats, dtype: DTypeLike = np.float32
     ) -> None:
-        """Take the lists, the features of their pairs, and the initial w."""
         self._lists, self._start_F, self._dtype = lists, start_F, dtype
         self._first_L, self._sizes_L = lists.offsets[:-1], np.diff(lists.offsets)
         self._features_HF = lists.features_HF.astype(dtype)
@@ -175,14 +174,7 @@ def fit(objective: Objective, held_out: Objective, l2: float) -> Fit:
 
 
 def train(lists: NbestLists, weights_F: Floats, seed: int = 1, log: Log = no_log) -> Trained:
-    """Train a phrase-pair model, choosing l2 on held-out lists.
-
-    Args:
-        lists: of both folds.
-        weights_F: weights of the decoding.
-        seed: of the sampling of held-out lists.
-        log: receives the result of each l2.
-    """
+    """Train a phrase-pair model on lists that were decoded with these weights, choosing l2 on held-out lists."""
     if len(lists) < FEWEST or not np.ptp(lists.group_L):
         raise UserError(f"{len(lists)} sentences were translated, too few to train on; give more text or --sentences")
     if not lists.pairs:
@@ -234,7 +226,7 @@ def sample_held_out(group_L: Groups, seed: int) -> NDArray[np.bool_]:
 def standardised(lists: NbestLists) -> tuple[NbestLists, Floats]:
     """Standardise features to mean 0 in each list and deviation 1, for L-BFGS; also return the deviations, [F].
 
-    A feature that is constant within each list, such as the penalty for unknown words, becomes 0 with deviation 0.
+    A feature that is constant within each list becomes 0 with deviation 0.
     """
     sizes_L = np.diff(lists.offsets)
     means_LF = np.add.reduceat(lists.features_HF, lists.offsets[:-1], dtype=np.float64) / sizes_L[:, None]

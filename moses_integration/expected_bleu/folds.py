@@ -41,8 +41,6 @@ Groups = NDArray[np.int64]
 _COLUMNS = 4
 """Scores of a phrase table of `build`."""
 _ORDER = 5
-_REMEDY = "give the ini of a system of `build`, before more columns and models are added"
-_STATELESS = {"UnknownWordPenalty", "WordPenalty", "PhrasePenalty", "Distortion"}
 
 
 @dataclass(frozen=True)
@@ -74,24 +72,23 @@ def require_rebuildable(ini: MosesIni) -> None:
     """Raise a UserError for a feature that `build` cannot estimate from a fold of the text."""
     declare_model(ini)
     for feature in ini.features():
-        fault = _fault(feature)
-        if fault:
-            raise UserError(f"{ini.at(feature.row)}: {fault}; {_REMEDY}")
+        if not _is_rebuildable(feature):
+            raise UserError(
+                f"{ini.at(feature.row)}: {feature.kind} is not as `build` estimates it from the training text; give "
+                "the ini of a system of `build`, before more columns and models are added"
+            )
 
 
-def _fault(feature: FeatureLine) -> str | None:
-    """Return why a feature cannot be estimated from a fold."""
+def _is_rebuildable(feature: FeatureLine) -> bool:
     match feature.kind:
         case "PhraseDictionaryMemory":
-            return None if feature.width == _COLUMNS else f"the phrase table has {feature.width} scores, not {_COLUMNS}"
+            return feature.width == _COLUMNS
         case "LexicalReordering":
-            kind = feature.arguments.get("type", "")
-            return None if kind.startswith(REORDERING_TYPE) else f"the reordering table is not {REORDERING_TYPE}"
+            return feature.arguments.get("type", "").startswith(REORDERING_TYPE)
         case "KENLM":
-            order = feature.arguments.get("order", str(_ORDER))
-            return None if order in map(str, ORDERS) else f"order={order} is not an order that `build` estimates"
+            return feature.arguments.get("order", str(_ORDER)) in map(str, ORDERS)
         case kind:
-            return None if kind in _STATELESS else f"{kind} is not estimated from the training text"
+            return kind in {"UnknownWordPenalty", "WordPenalty", "PhrasePenalty", "Distortion"}
 
 
 def build_folds(
@@ -133,10 +130,7 @@ def build_folds(
 
 
 def group_pairs(corpus: Corpus) -> Groups:
-    """Return the group of each sentence pair, [N]; pairs that share a side are in one group.
-
-    Groups are numbered by first occurrence.
-    """
+    """Return the group of each sentence pair, [N], by first occurrence; pairs that share a side are in one group."""
     source_N, target_N = map(_number_lines, (corpus.source, corpus.target))
     size = source_N.max(initial=-1) + target_N.max(initial=-1) + 2
     links = coo_array((np.ones(len(source_N)), (source_N, source_N.max(initial=-1) + 1 + target_N)), shape=(size, size))

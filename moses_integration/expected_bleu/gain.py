@@ -4,10 +4,9 @@ The lists are decoded without the feature, whose weight is 0. The base weights w
 
     p(E) = exp(w . h(E)) / sum over the translations E' of the list of exp(w . h(E'))
 
-are fitted for expected BLEU (see `training`) on one fold of the sentences, with and without the feature, and evaluated
+are fitted for expected BLEU (see `fitting`) on one fold of the sentences, with and without the feature, and evaluated
 on the other fold; then the folds change roles. So the gain is an improvement on sentences that the weights were not
-fitted on. It predicts gains in BLEU after tuning (docs/results.md, "What predicts BLEU"), and takes half a minute;
-tuning takes minutes for each seed.
+fitted on. It predicts gains in BLEU after tuning (docs/results.md, "What predicts BLEU").
 
 Shape suffixes: L n-best lists, H hypotheses, F components of the log-linear model.
 """
@@ -30,8 +29,6 @@ from phrasescore.phrases import offsets_of
 
 _FEWEST = 20
 """Lists that suffice for a standard error."""
-_CERTAIN = 2
-"""Standard errors."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ class EstimatedGain:
     @property
     def is_certain(self) -> bool:
         """Whether the gain exceeds two standard errors."""
-        return self.gain > _CERTAIN * self.standard_error
+        return self.gain > 2 * self.standard_error
 
 
 def estimate_gain(candidates: Candidates, weights_F: Sequence[float], is_asked_F: Sequence[bool]) -> EstimatedGain:

@@ -135,15 +135,7 @@ def join(listed: Iterable[tuple[int, NbestList]]) -> NbestLists:
 def decode_fold(
     fold: Fold, other: Fold, sentences: int, seed: int, processes: int | None = None
 ) -> Iterator[tuple[int, NbestList]]:
-    """Yield the group and the n-best list of sentences of a fold, by the system of the other fold.
-
-    Args:
-        fold: the text.
-        other: the system.
-        sentences: the maximum number of sentences, sampled at random.
-        seed: of the sampling.
-        processes: see `start_workers`.
-    """
+    """Yield group and n-best list of at most `sentences` random sentences of a fold, by the other system."""
     sources, targets = (list(text_lines(path)) for path in (fold.corpus.source, fold.corpus.target))
     sampled = np.sort(np.random.default_rng(seed).permutation(len(sources))[:sentences]).tolist()
     references = fold.folder / "references"

@@ -240,7 +240,6 @@ def _make_report(args: argparse.Namespace, scores: TextScores) -> dict[str, Any]
         "weight": scores.weight,
         "weight_text": args.weight_text and described(args.weight_text),
         "perplexity": scores.perplexity,
-        "is_distribution": scores.scorer.is_distribution,
         "computing": {"device": str(device.torch_device), "precision": device.precision},
         "versions": versions(),
     }

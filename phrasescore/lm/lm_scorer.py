@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
@@ -47,7 +46,7 @@ class NeuralLmScorer(PhraseScorer):
     Words are ids: those below `shortlist` are the network's ids, and `word_id` assigns further ids to other words. The
     network treats these words as `<unk>`, and the back-off model scores the word itself: see `BackoffModel`. Without a
     back-off model each of these words gets the probability of `<unk>`, which is the total of all of them; the scores
-    are then not a distribution over words (`is_distribution`).
+    are then not a distribution over words.
     """
 
     unit = "sentence"
@@ -64,13 +63,9 @@ class NeuralLmScorer(PhraseScorer):
         *,
         unnormalised: bool = False,
     ) -> None:
-        """Move the network to the device, and load the back-off model.
+        """Move the network to the device, and load the back-off model for words outside the shortlist.
 
-        Args:
-            model: the network and its shortlist.
-            device: device and precision.
-            backoff: n-gram model for words outside the shortlist, an ARPA file or a KenLM binary.
-            unnormalised: use the network's outputs as ln p, for which it must have been trained.
+        With `unnormalised`, the outputs of the network are ln p, for which it must have been trained.
         """
         super().__init__([model.folder], device)
         self.model, self.unnormalised = model, unnormalised
@@ -104,11 +99,6 @@ class NeuralLmScorer(PhraseScorer):
     def fingerprint(self) -> str:
         """SHA-256 of the weights."""
         return self.model.weights_digest
-
-    @property
-    def is_distribution(self) -> bool:
-        """Whether the probabilities of all words sum to one."""
-        return self.backoff is not None and not self.unnormalised
 
     def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
         """Score the target sentences; see `PhraseScorer`. Unknown words are those outside the shortlist."""
@@ -146,9 +136,6 @@ class NeuralLmScorer(PhraseScorer):
         Args:
             contexts_Qc: the `order` - 1 words before each, the nearest last, padded with `start` on the left.
             words_Q: the words; `end` for the end of the sentence.
-
-        Raises:
-            UserError: the network or the back-off model returns an invalid log-probability.
         """
         if not len(words_Q):
             return np.zeros(0)
@@ -169,25 +156,21 @@ class NeuralLmScorer(PhraseScorer):
         first_A, context_Q = distinct_rows(contexts_Qc)
         contexts_Ac = contexts_Qc[first_A]
         log_norm_A = self._known_norms(contexts_Ac)
-        # Sort contexts with unknown ln Z to the front.
-        order_A = np.argsort(~np.isnan(log_norm_A), kind="stable")
-        contexts_Ac, log_norm_A, context_Q = contexts_Ac[order_A], log_norm_A[order_A], np.argsort(order_A)[context_Q]
-        unknown, rows = np.count_nonzero(np.isnan(log_norm_A)), _ROWS[self.device.torch_device.type]
-        cuts = [*range(0, unknown, rows), *range(unknown, len(order_A), rows), len(order_A)]
-        scores_Q = np.empty(len(words_Q))
-        by_context = np.argsort(context_Q, kind="stable")
-        ends = np.searchsorted(context_Q[by_context], cuts)
-        for (first, last), (begin, end) in zip(pairwise(cuts), pairwise(ends.tolist()), strict=True):
-            some_I, batch = by_context[begin:end], slice(first, last)
-            known_A = None if first < unknown else log_norm_A[batch]
-            scores_Q[some_I], log_norm_A[batch] = self._score_batch(
-                contexts_Ac[batch], context_Q[some_I] - first, words_Q[some_I], known_A
-            )
+        is_new_A = np.isnan(log_norm_A)
+        scores_Q, rows = np.empty(len(words_Q)), _ROWS[self.device.torch_device.type]
+        for contexts, is_new in ((np.flatnonzero(is_new_A), True), (np.flatnonzero(~is_new_A), False)):
+            for first in range(0, len(contexts), rows):
+                some = contexts[first : first + rows]
+                query_I = np.flatnonzero(np.isin(context_Q, some))
+                node_I = np.searchsorted(some, context_Q[query_I])
+                scores_Q[query_I], log_norm_A[some] = self._score_batch(
+                    contexts_Ac[some], node_I, words_Q[query_I], None if is_new else log_norm_A[some]
+                )
         # Unnormalised scores may be positive.
         require = require_finite if self.unnormalised else require_log_probs
         require(scores_Q, self.model.folder)
         if self.norms is not None:
-            self.norms.add(_keys(contexts_Ac[:unknown]), log_norm_A[:unknown].astype(np.float32))
+            self.norms.add(_keys(contexts_Ac[is_new_A]), log_norm_A[is_new_A].astype(np.float32))
         return scores_Q
 
     def _known_norms(self, contexts_Ac: Indices) -> Floats:

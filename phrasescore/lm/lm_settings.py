@@ -51,12 +51,7 @@ class LmSettings:
 
     @classmethod
     def of(cls, preset: str, layers: Sequence[Layer]) -> LmSettings:
-        """Merge a preset with the settings of the user.
-
-        Raises:
-            UserError: a key or a value is invalid.
-            UsageError: a setting has no effect.
-        """
+        """Merge a preset with the settings of the user; an invalid or useless setting is a UserError."""
         merged = merge_layers(SECTIONS, [read_preset(PRESETS, preset), *layers])
         for name in merged.automatic:
             raise UserError(f"{merged.given[name]}: is auto, which a language model does not have; give a number")

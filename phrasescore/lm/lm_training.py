@@ -133,10 +133,6 @@ def prepare(
     """Read the text and create a trainer, at the start or where an interrupted run in the folder stopped.
 
     Also return facts about the text: lines, words, share of the words that the shortlist covers. See `lm_train`.
-
-    Raises:
-        UsageError: there is no text to measure ln Z on.
-        UserError: a text is invalid or has no words, or the folder holds something else or a run with other settings.
     """
     OPTIMISERS[settings.training.optimiser]
 
@@ -214,10 +210,6 @@ def lm_train(
         log: called with a line about unusual input.
         options: settings that override the preset, by their names in TOML, such as `order=5`, `epochs=10`; `phrasescore
             lm train --help-all` lists them.
-
-    Raises:
-        TypeError: an option does not exist.
-        UserError: a value or a text is invalid, or the folder holds something else or another run.
     """
     given = Layer("lm_train()", by_section("lm_train()", options, SECTIONS), {name: name for name in options})
     settings = LmSettings.of(preset, [given])

@@ -43,12 +43,7 @@ class NgramCache:
     """
 
     def __init__(self, path: Path | None = None, megabytes: int = DEFAULT_MEGABYTES) -> None:
-        """Open or create a cache.
-
-        Args:
-            path: file of the scores; None keeps them in memory.
-            megabytes: size of a new file, 131,000 n-grams per MB; rounded up to a power of two.
-        """
+        """Open or create a cache in a file, or in memory; the size of a new file is rounded up to a power of two."""
         if path is None:
             self._entries_SW = np.zeros((_SETS_IN_MEMORY, _WAYS), np.uint64)
         else:

@@ -40,11 +40,7 @@ _in_use: WeakValueDictionary[tuple[Path, int, int], kenlm.Model] = WeakValueDict
 
 
 def load_kenlm(path: Path) -> kenlm.Model:
-    """Load an ARPA file, compressed or not, or a KenLM binary; reuse a model that is already loaded.
-
-    Raises:
-        UserError: the file is missing or KenLM cannot read it, or the `kenlm` module is not installed.
-    """
+    """Load an ARPA file, compressed or not, or a KenLM binary; reuse a model that is already loaded."""
     try:
         import kenlm
     except ImportError as error:
@@ -180,7 +176,7 @@ class BackoffModel:
         self._outside: dict[kenlm.State, float] = {}
 
     def knows(self, word: bytes) -> bool:
-        """Return whether the word is in the vocabulary of the n-gram model."""
+        """Whether the word is in the vocabulary of the n-gram model."""
         return as_word(word) in self._model
 
     def log_share(self, word: str, before: str | None) -> float:

@@ -70,9 +70,6 @@ class TextScores:
             device: `auto`, `cpu`, `cuda` or `cuda:N`.
             precision: of matrix products: `auto`, `fp32` or `bf16`.
             log: called with a line about unusual lines of `weight_text`.
-
-        Raises:
-            UserError: options conflict, or a model or `weight_text` cannot be used.
         """
         if (interpolate is not None or weight_text is not None) and backoff is None:
             given = spelled("interpolate" if weight_text is None else "weight_text")
@@ -94,37 +91,25 @@ class TextScores:
         return {name: None if log_prob is None else perplexity(-log_prob / self.words) for name, log_prob in sums}
 
     def score(self, lines: Iterable[bytes], name: str) -> Iterator[float]:
-        """Yield ln p of each line of a tokenised text, interpolated if there is a weight, in bounded memory.
+        """Yield ln p of each line of a tokenised text, interpolated if there is a weight; `name` is for messages."""
+        for sentences, network, backoff in _scored(self.scorer, lines, name):
+            self._count(sentences)
+            self._add("network", network)
+            scores = network
+            if self.scorer.backoff is not None:
+                self._add("backoff", backoff)
+            if self.weight is not None:
+                scores = [interpolate(*both, self.weight) for both in zip(network, backoff, strict=True)]
+                self._add("interpolation", scores)
+            yield from (float(one.sum()) for one in scores)
 
-        Args:
-            lines: the text.
-            name: its name in messages.
-
-        Raises:
-            UserError: the text is empty, or a model returns an invalid log-probability.
-        """
-        for some in chunks(lines, _SENTENCES_AT_ONCE):
-            yield from self._score([split_words(line) for line in some])
-        if not self.sentences:
-            raise UserError(f"{name}: is empty; give a tokenised text, one sentence a line")
-
-    def _score(self, sentences: list[list[bytes]]) -> Iterator[float]:
+    def _count(self, sentences: list[list[bytes]]) -> None:
         words = [word for sentence in sentences for word in sentence]
         self.sentences += len(sentences)
         self.words += len(words) + len(sentences)
         self.outside_shortlist += sum(self.scorer.word_id(word) >= self.scorer.shortlist for word in words)
-        scores, backoff = self.scorer.word_log_probs(sentences), self.scorer.backoff
-        self._add("network", scores)
-        if backoff is not None:
-            assert self.unknown_to_backoff is not None
-            self.unknown_to_backoff += sum(not backoff.knows(word) for word in words)
-            others = backoff.word_log_probs(sentences)
-            self._add("backoff", others)
-            if self.weight is not None:
-                pairs = zip(scores, others, strict=True)
-                scores = [interpolate(first, second, self.weight) for first, second in pairs]
-                self._add("interpolation", scores)
-        return (float(one.sum()) for one in scores)
+        if self.scorer.backoff is not None and self.unknown_to_backoff is not None:
+            self.unknown_to_backoff += sum(not self.scorer.backoff.knows(word) for word in words)
 
     def _add(self, name: str, scores: list[Floats]) -> None:
         self._log_probs[name] = (self._log_probs[name] or 0.0) + float(np.concatenate(scores).sum())
@@ -137,10 +122,6 @@ def lm_score(sentences: Iterable[Text], model: str | Path, **options: Any) -> tu
         sentences: tokenised as the training text of the model, `str` or `bytes`.
         model: the model folder.
         options: see `TextScores.load`, such as `backoff="lm.arpa"`, `interpolate=0.5`.
-
-    Raises:
-        TypeError: a sentence is neither `str` nor `bytes`, or an option does not exist.
-        UserError: there is no sentence, options conflict, or a model cannot be used.
     """
     if isinstance(sentences, Text):
         raise TypeError("sentences: is one text; give a list of sentences")
@@ -155,16 +136,25 @@ def _clean(sentences: Iterable[Text]) -> Iterator[bytes]:
         yield clean_text(sentence, f"sentence {number}")
 
 
+def _scored(
+    scorer: NeuralLmScorer, lines: Iterable[bytes], name: str
+) -> Iterator[tuple[list[list[bytes]], list[Floats], list[Floats]]]:
+    """Yield some sentences, and ln p of their words by the network and by the back-off model, if there is one."""
+    is_empty = True
+    for some in chunks(lines, _SENTENCES_AT_ONCE):
+        is_empty = False
+        sentences = [split_words(line) for line in some]
+        backoff = [] if scorer.backoff is None else scorer.backoff.word_log_probs(sentences)
+        yield sentences, scorer.word_log_probs(sentences), backoff
+    if is_empty:
+        raise UserError(f"{name}: is empty; give a tokenised text, one sentence a line")
+
+
 def learn_weight(scorer: NeuralLmScorer, path: Path, log: Log = no_log) -> float:
     """Return the weight of the network that maximises the likelihood of a UTF-8 text; see `best_weight`."""
-    assert scorer.backoff is not None
-    network, backoff = [np.zeros(0)], [np.zeros(0)]
-    for lines in chunks(utf8_lines(path, log), _SENTENCES_AT_ONCE):
-        sentences = [split_words(line) for line in lines]
-        network += scorer.word_log_probs(sentences)
-        backoff += scorer.backoff.word_log_probs(sentences)
-    if len(network) == 1:
-        raise UserError(f"{display_name(path)}: is empty; give a tokenised text, one sentence a line")
+    scored = list(_scored(scorer, utf8_lines(path, log), display_name(path)))
+    network = [scores for _, some, _ in scored for scores in some]
+    backoff = [scores for _, _, some in scored for scores in some]
     return best_weight(np.concatenate(network), np.concatenate(backoff))
 
 
@@ -180,7 +170,7 @@ def best_weight(first: Floats, second: Floats) -> float:
     """Return the weight of the first model that maximises the likelihood of a text, by expectation maximisation.
 
     Each step sets the weight to the mean share of the first model in the probability of a word. The likelihood has one
-    maximum. Use another text than the one whose perplexity is reported.
+    maximum.
     """
     weight = 0.5
     for _ in range(_STEPS):

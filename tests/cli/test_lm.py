@@ -120,7 +120,7 @@ def test_a_report_without_a_backoff_model(folder: Path, tmp_path: Path, capsys: 
     report = json.loads((tmp_path / "report.json").read_bytes())
     assert report["text"]["sha256"] == hashlib.sha256(text.read_bytes()).hexdigest()
     assert len(scores) == report["text"]["sentences"]
-    assert (report["backoff"], report["weight"], report["is_distribution"]) == (None, None, False)
+    assert report["backoff"] is report["weight"] is None
     assert report["perplexity"]["backoff"] is report["perplexity"]["interpolation"] is None
 
 

@@ -40,7 +40,6 @@ def test_the_probabilities_of_all_words_sum_to_one(make_scorer: MakeScorer) -> N
     scorer = make_scorer()
     words = np.array(all_words(scorer))
     outside = words[words >= scorer.shortlist]
-    assert scorer.is_distribution
     assert len(outside) > 60
     rng = np.random.default_rng(3)
     contexts = [[1, 1, 1], [1, 1, 4], [1, int(outside[0]), int(outside[5])], [int(words[-1]), 5, 2]]
@@ -70,7 +69,6 @@ def test_words_outside_the_shortlist_share_as_the_ngram_model_says(make_scorer: 
     outside = 1 - sum(map(back_off, [*inside, "</s>"]))
     found = scorer.word_log_probs([sentence])[0][place]
     without = make_scorer(backoff=False)
-    assert not without.is_distribution
     plain = without.word_log_probs([sentence])[0][place]
     assert found - plain == pytest.approx(math.log(back_off(texts[place]) / outside), abs=1e-4)
 
@@ -97,7 +95,6 @@ def test_scores_do_not_depend_on_their_company(
 ) -> None:
     monkeypatch.setattr(scorer_module, "_ROWS", {"cpu": rows})
     scorer = make_scorer(unnormalised=unnormalised)
-    assert scorer.is_distribution != unnormalised
     together = scorer.sentence_log_probs(SENTENCES)
     alone = [scorer.sentence_log_probs([sentence])[0] for sentence in SENTENCES]
     assert together == pytest.approx(alone, abs=1e-4)
