@@ -5,6 +5,7 @@ Shape suffixes: S sentences, T trials, 10 BLEU statistics: both lengths, matches
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from moses_integration.building.text_form import form_of
 from moses_integration.per_text.position_tags import strip_tags
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
-from phrasescore.text import Log, no_log, note_one_sided, text_lines, utf8_lines
+from phrasescore.text import Log, no_log, report_one_sided, text_lines, utf8_lines
 
 Statistics = NDArray[np.int64]
 
@@ -214,5 +215,5 @@ def _read_parallel(
                 f"{display_name(path)}: differs in form from {display_name(paths[-1])} ({difference}), which lowers "
                 "BLEU; give texts with the same preparation"
             )
-        note_one_sided(text, texts[-1], (display_name(path), display_name(paths[-1])), log)
+        deque(report_one_sided(zip(text, texts[-1], strict=True), (path, paths[-1]), log), maxlen=0)
     return texts[: len(outputs)], texts[len(outputs) :]

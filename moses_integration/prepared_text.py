@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from moses_integration.building.system_text import SystemText
+from moses_integration.building.preparation import SystemText
 from moses_integration.building.text_form import SYSTEM_TEXT_ADVICE, DeclaredForm, warn_about_form
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.indexed_tables import digest_of_text
@@ -14,7 +15,7 @@ from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import References, check_dev_set
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, sha256_of, write_lines
-from phrasescore.text import Log, no_log, note_one_sided, text_lines
+from phrasescore.text import Log, no_log, report_one_sided, text_lines
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,9 @@ def prepare_text(
     """
     if is_prepared:
         # Check only tokenisation: a prepared text may contain no escapes and no capitals.
-        advice = replace(SYSTEM_TEXT_ADVICE, if_plain="leave out --prepared")
-        claim = DeclaredForm(tokenised=True, escaped=True, capitalised=False, advice=advice)
-        write_lines(prepared, warn_about_form(text_lines(raw, log), display_name(raw), claim, log))
+        advice = SYSTEM_TEXT_ADVICE._replace(if_plain="leave out --prepared")
+        declared = DeclaredForm(tokenised=True, escaped=True, capitalised=False)
+        write_lines(prepared, warn_about_form(text_lines(raw, log), display_name(raw), declared, advice, log))
         if ini is not None and side == "source":
             _require_own_text(ini, raw, prepared)
         return prepared
@@ -90,5 +91,5 @@ def prepare_dev_set(
     for note in notes:
         log(note)
     for path, lines in zip(references, zip(*translations, strict=True), strict=True):
-        note_one_sided(sentences, lines, (source, path), log)
+        deque(report_one_sided(zip(sentences, lines, strict=True), (source, path), log), maxlen=0)
     return DevSet(prepared, targets, sentences, translations)

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     )
     from phrasescore.lm.lm_training import lm_train
     from phrasescore.lm.text_scores import TextScores, lm_score
+    from phrasescore.parallel_text import ParallelText
     from phrasescore.plugins import load_plugins
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.columns import Column
     from phrasescore.scoring.occurrences import Context, Occurrences
     from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts, load_scorer, register_scorer
     from phrasescore.search.translator import Translation
-    from phrasescore.sentences import ParallelText
     from phrasescore.table.check import TableReport
 
 __all__ = [
@@ -87,7 +87,7 @@ _MODULES = {
     "Context": "scoring.occurrences",
     "Counts": "scoring.annotate",
     "Occurrences": "scoring.occurrences",
-    "ParallelText": "sentences",
+    "ParallelText": "parallel_text",
     "PhraseScorer": "scoring.scorer",
     "Scores": "scoring.scorer",
     "TableReport": "table.check",

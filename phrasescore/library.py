@@ -17,6 +17,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import require_writable
 from phrasescore.files.documents import read_json, read_json_lines
 from phrasescore.model_files import CONFIG, METRICS, files_of_models
+from phrasescore.parallel_text import ParallelText
 from phrasescore.scoring.annotate import Counts
 from phrasescore.scoring.annotate import annotate as annotate_table
 from phrasescore.scoring.annotate_config import AnnotateConfig
@@ -28,7 +29,6 @@ from phrasescore.scoring.parts import join_parts, without_descriptions
 from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts, load_scorer, require_in_context
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translation, Translator
-from phrasescore.sentences import ParallelText
 from phrasescore.table.check import TableReport, check_table
 from phrasescore.text import Log, chunks, no_log
 from phrasescore.training.layers import Layer, by_section, check_nothing_is_held_out

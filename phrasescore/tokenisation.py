@@ -1,30 +1,40 @@
 """Tokenisation and detokenisation of raw text.
 
 sacremoses produces the output of Moses' normalize-punctuation.perl, tokenizer.perl and detokenizer.perl, except for
-details. One difference matters: those programs put spaces around combining marks and joiners, which this module keeps
-attached to their letters; see `WrittenCharacters`.
+details. One difference matters: those programs take combining marks, joiners and letters of recent scripts for
+punctuation, and put spaces around them. This module replaces each character, with its marks, by a single code point
+that sacremoses supports, lets it insert or remove spaces, and applies the spaces to the original text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from typing import Any
 
 from phrasescore.errors import UserError
-from phrasescore.written_characters import WrittenCharacters, clause_ends, extending_characters, unknown_letters
 
 # Characters that some program treats as the end of a word or line (Unicode's Cc, Zs, Zl and Zp), the zero width space
 # and the byte order mark.
-_BLANKS = re.compile("[\0-\x20\x7f-\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]+")
+_SPACES = re.compile("[\0-\x20\x7f-\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]+")
 # tokenizer.perl splits the last full stop even from an abbreviation; sacremoses does not.
 _LAST_STOP = re.compile(r"(?<=[^ .])\.$")
-_MISSING = "tokenising needs sacremoses; pip install sacremoses, or give tokenised text"
+
+# Code points that belong to the preceding one: marks, format characters (joiners, the soft hyphen, directional marks),
+# skin tones, and punctuation inside words (Armenian question marks, Hebrew abbreviations, Arabic numbers).
+_EXTENDING = r"\p{M}\p{Cf}\U0001f3fb-\U0001f3ff՚՛՜՞՟־׳״٫٬"
+_FLAG_LETTERS = "\U0001f1e6-\U0001f1ff"
+# Letters that form no abbreviation and belong to no script without spaces, by Unicode category.
+_SUBSTITUTES = {"Ll": "a", "Nd": "0"} | dict.fromkeys(("Lu", "Lt", "Lm", "Lo"), "ℵ")
+# Scripts other than Latin and Chinese.
+_SCRIPTS = (range(0x37E, 0x2000), range(0xA000, 0xFE00), range(0x10000, 0x20000))
 
 
-def with_single_blanks(text: str) -> str:
+def with_single_spaces(text: str) -> str:
     """Replace each run of whitespace, control characters and line ends by one space, and strip the ends."""
-    return _BLANKS.sub(" ", text).strip(" ")
+    return _SPACES.sub(" ", text).strip(" ")
 
 
 def tokenise(texts: Iterable[str], language: str) -> list[str]:
@@ -39,47 +49,31 @@ def tokenise(texts: Iterable[str], language: str) -> list[str]:
     """
     if not language:
         raise UserError("tokenising: the language is empty; give one, as en")
-    try:
-        from sacremoses import MosesPunctNormalizer, MosesTokenizer
-    except ImportError as error:
-        raise UserError(_MISSING) from error
-
-    tokeniser = MosesTokenizer(language)
-    characters = _shown_to_tokeniser()
+    sacremoses = _import_sacremoses()
+    tokeniser = sacremoses.MosesTokenizer(language)
 
     def split(text: str) -> str:
         return _LAST_STOP.sub(" .", tokeniser.tokenize(text, return_str=True, escape=False))
 
     # Compile the fifty patterns once; `normalize` looks them up again for each line, which takes nearly twice the time.
-    normalisations = [(re.compile(pattern), new) for pattern, new in MosesPunctNormalizer(language).substitutions]
+    normaliser = sacremoses.MosesPunctNormalizer(language)
+    normalisations = [(re.compile(pattern), new) for pattern, new in normaliser.substitutions]
     tokenised = []
     for text in texts:
         # Run these rules before no-break spaces are removed, because some of them match no-break spaces.
         for pattern, new in normalisations:
             text = pattern.sub(new, text)
-        tokenised.append(characters.keep_whole(with_single_blanks(text), split))
+        tokenised.append(_keep_whole(with_single_spaces(text), split, _known_letter))
     return tokenised
 
 
 def has_rules(language: str) -> bool:
-    """Return whether the tokeniser has abbreviations for a language; otherwise it uses those of English.
-
-    Raises:
-        UserError: sacremoses is not installed.
-    """
-    try:
-        from sacremoses.corpus import NonbreakingPrefixes
-    except ImportError as error:
-        raise UserError(_MISSING) from error
-    return language in NonbreakingPrefixes().available_langs.values()
+    """Return whether the tokeniser has abbreviations for a language; otherwise it uses those of English."""
+    return language in _import_sacremoses().corpus.NonbreakingPrefixes().available_langs.values()
 
 
 def tokenise_lines(lines: Iterable[bytes], language: str) -> list[bytes]:
-    """Tokenise lines; bytes that are not UTF-8 stay unchanged.
-
-    Raises:
-        UserError: the language is empty, or sacremoses is not installed.
-    """
+    """Tokenise lines; bytes that are not UTF-8 stay unchanged."""
     texts = tokenise((line.decode("utf-8", "surrogateescape") for line in lines), language)
     return [text.encode("utf-8", "surrogateescape") for text in texts]
 
@@ -90,34 +84,72 @@ def detokenise(texts: Iterable[str], language: str) -> Iterator[str]:
     Raises:
         UserError: sacremoses is not installed.
     """
-    try:
-        from sacremoses import MosesDetokenizer
-    except ImportError as error:
-        raise UserError("plain text needs sacremoses; pip install sacremoses") from error
-
-    detokeniser = MosesDetokenizer(language)
-    characters = _shown_to_detokeniser()
+    detokeniser = _import_sacremoses().MosesDetokenizer(language)
     for text in texts:
-        yield characters.keep_whole(text, lambda text: detokeniser.detokenize(text.split(" "), unescape=False))
+        yield _keep_whole(
+            text, lambda text: detokeniser.detokenize(text.split(" "), unescape=False), _known_letter_or_comma
+        )
+
+
+def _import_sacremoses() -> Any:
+    try:
+        import sacremoses
+    except ImportError as error:
+        raise UserError(
+            "tokenising and plain text need sacremoses; pip install sacremoses, or give tokenised text"
+        ) from error
+    return sacremoses
+
+
+def _keep_whole(text: str, program: Callable[[str], str], substitute: Callable[[str], str]) -> str:
+    """Return the result of a program that changes spaces, without spaces inside characters of several code points.
+
+    If the program makes other changes to the substitutes, it is applied to the original text.
+    """
+    character, extending, special = _patterns()
+    if text.isascii() or not (special.search(text) or any(substitute(one) != one for one in set(text))):
+        return program(text)
+    characters = character.findall(text)
+    moved = program("".join(substitute(extending.sub("", one)[:1] or one[0]) for one in characters))
+    rest = [one for one in characters if one != " "]
+    if len(moved) - moved.count(" ") != len(rest):
+        return program(text)
+    following = iter(rest)
+    return "".join(" " if one == " " else next(following) for one in moved)
 
 
 @cache
-def _shown_to_tokeniser() -> WrittenCharacters:
-    return WrittenCharacters(*_unknown())
+def _patterns() -> tuple[Any, Any, Any]:
+    """Compile the patterns of a character, of its extending code points, and of text that needs them."""
+    # A dependency of sacremoses.
+    import regex
+
+    known_marks = "".join(one for one in _alphanumeric() if unicodedata.category(one)[0] == "M")
+    extending = f"(?![{known_marks}])[{_EXTENDING}]"
+    # A space; or a code point, or two flag letters, with the extending ones around it and the symbols after joiners.
+    character = rf" |(?:{extending})*(?:[{_FLAG_LETTERS}]{{2}}|[^ ])(?:{extending}|(?<=\u200d)(?![\0-\x7f])\p{{S}})*"
+    return regex.compile(character), regex.compile(extending), regex.compile(f"{extending}|[{_FLAG_LETTERS}]")
 
 
 @cache
-def _shown_to_detokeniser() -> WrittenCharacters:
-    extending, letters = _unknown()
-    # It attaches a comma to the previous word in all languages, but does not support the full stops of other scripts.
-    return WrittenCharacters(extending, letters | dict.fromkeys(clause_ends(), ","))
-
-
-def _unknown() -> tuple[list[str], dict[str, str]]:
-    """Return the characters that sacremoses does not support: parts of words, and letters with their substitutes."""
-    from sacremoses import MosesTokenizer
+def _known_letter(character: str) -> str:
+    """Return a character, or a substitute for a letter or digit that sacremoses does not support."""
     from sacremoses.util import is_cjk
 
-    known = frozenset(MosesTokenizer.IsAlnum)
     # Unless the language is Chinese, it splits Chinese and similar scripts into characters, and joins them again.
-    return extending_characters(known), unknown_letters(known, is_cjk)
+    if character in _alphanumeric() or is_cjk(character):
+        return character
+    return _SUBSTITUTES.get(unicodedata.category(character), character)
+
+
+@cache
+def _known_letter_or_comma(character: str) -> str:
+    """Replace also the punctuation of other scripts by a comma, which it joins to a word in all languages."""
+    if unicodedata.category(character) == "Po" and any(ord(character) in places for places in _SCRIPTS):
+        return ","
+    return _known_letter(character)
+
+
+@cache
+def _alphanumeric() -> frozenset[str]:
+    return frozenset(_import_sacremoses().MosesTokenizer.IsAlnum)

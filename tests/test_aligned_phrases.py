@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from phrasescore.aligned_phrases import LONGEST, extract_phrases
 from phrasescore.errors import UserError
 from phrasescore.pairs import DataConfig, PhrasePairs
+from phrasescore.parallel_text import ParallelText, SentenceConfig, read_sentences
 from phrasescore.phrases import Phrases, PhrasesInSentences
-from phrasescore.sentences import ParallelText, SentenceConfig, read_sentences
 
 Alignment = tuple[int, int, set[tuple[int, int]]]
 """Lengths of a source sentence and its translation, and the alignment points."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import defaultdict
 
@@ -10,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacremoses.util import is_cjk
 
-from phrasescore.tokenisation import detokenise, tokenise
-from phrasescore.written_characters import clause_ends
+from phrasescore.tokenisation import _keep_whole, detokenise, tokenise
 
 LANGUAGES = ("en", "fr", "cs", "fa", "my", "km", "si", "vi", "hi")
 JOINERS = "\u200c\u200d\u2060\u00ad\u200e\u200f\u0301\u0323\u034f\ufe0f"
@@ -42,7 +42,13 @@ def _scripts() -> dict[str, tuple[str, str]]:
 
 
 SCRIPTS = _scripts()
-ENDS = clause_ends()
+INSIDE_WORDS = "՚՛՜՞՟־׳״٫٬"
+ENDS = [
+    character
+    for character in map(chr, (*range(0x37E, 0x2000), *range(0xA000, 0xFE00), *range(0x10000, 0x20000)))
+    if unicodedata.category(character) == "Po" and character not in INSIDE_WORDS
+]
+"""Punctuation of scripts other than Latin and Chinese that ends a clause."""
 
 
 @st.composite
@@ -103,3 +109,43 @@ def test_the_form_of_a_text_is_kept() -> None:
 
 def test_an_abbreviation_with_marks_is_still_known() -> None:
     assert tokenise(["திரு. பணம்\u200c."], "ta") == ["திரு. பணம்\u200c ."]
+
+
+def apart(text: str) -> str:
+    """Put spaces around everything but some letters, as a tokeniser does."""
+    return re.sub(" +", " ", re.sub("([^abcde\u0300 ])", r" \1 ", text)).strip(" ")
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("ab, c", "ab , c"),
+        ("a\u0301b,\u0301c", "a\u0301b ,\u0301 c"),
+        ("a\u0300\u0301b", "a\u0300\u0301b"),
+        ("a\u200cb\u00adc", "a\u200cb\u00adc"),
+        ("\u200fa \u200f(b\u200f)", "\u200fa \u200f( b\u200f )"),
+        ("a \u0301 b", "a \u0301 b"),
+        ("a\u200d,", "a\u200d ,"),
+        ("👩\u200d👧\u200d👧👍🏽a❤\ufe0f", "👩\u200d👧\u200d👧 👍🏽 a ❤\ufe0f"),
+        ("🇫🇷🇩🇪 🇫", "🇫🇷 🇩🇪 🇫"),
+        ("a𞤀\u0301b", "a𞤀\u0301b"),
+        ("a׳b", "a׳b"),
+        ("ab।", "ab ।"),
+    ],
+)
+def test_no_space_comes_inside_of_a_character(text: str, whole: str) -> None:
+    assert _keep_whole(text, apart, lambda one: {"𞤀": "e", "।": ","}.get(one, one)) == whole
+
+
+def test_a_program_that_changes_more_than_spaces_gets_the_text() -> None:
+    assert _keep_whole("a\u0301 @-@ b", lambda text: text.replace(" @-@ ", "-"), str) == "a\u0301-b"
+
+
+@given(st.text(st.sampled_from(" ab,-\u0300\u0301\u200c\u200d\u200f👩🏽🇫🇷𞤀।"), max_size=12))
+def test_nothing_but_spaces_changes(text: str) -> None:
+    whole = _keep_whole(text, apart, str)
+    assert whole.replace(" ", "") == text.replace(" ", "")
+    # A character with a space before it keeps the space.
+    assert [word for word in whole.split(" ") if word] == [
+        word for piece in text.split(" ") for word in _keep_whole(piece, apart, str).split(" ") if word
+    ]

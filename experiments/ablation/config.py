@@ -10,8 +10,8 @@ from typing import Any
 
 from experiments.ablation.rows import WHOLE, Row
 from experiments.toml import check_expected_bleu, check_language_model, command_options, network_settings, read_values
-from moses_integration.building.build_config import BuildConfig
-from moses_integration.building.prepare import Casing
+from moses_integration.building.preparation import Casing
+from moses_integration.building.system import BuildConfig
 from moses_integration.toolkits.toolkit import ToolkitName
 from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.configuration import check_values, choices, option, unknown_key

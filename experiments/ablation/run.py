@@ -19,8 +19,7 @@ from experiments.ablation.summary import MEASURES, over_seeds, summary
 from experiments.data import DataFolder, prepare
 from experiments.steps import Json, Steps, run_toolkit
 from experiments.toml import command_options
-from moses_integration.building.build_config import BuildConfig
-from moses_integration.building.system_text import SystemText
+from moses_integration.building.preparation import SystemText
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.metrics import measure, p_value_over_runs
@@ -79,7 +78,7 @@ class Ablation:
     def run(self) -> Json:
         """Run the remaining steps, write report.json and summary.json, and return the report."""
         data, config = self._data, self._config
-        built = [data.description, config.data.casing, self._build_options, self._toolkit.name]
+        built = [data.description, config.data.casing, asdict(self._config.build), self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))
         # The report of the build does not include the dev and test sets.
         rests_on = {**system, "data": data.description["sha256"]}
@@ -125,7 +124,7 @@ class Ablation:
         (dev, *_), [target] = data.target_files("dev"), data.target_files("train")
         command = ["build", "--source", data.source_file("train"), "--target", target, "-o", self._system]
         command += ["--validation", data.source_file("dev"), dev, "--toolkit", self._toolkit.name]
-        command += command_options(self._build_options)
+        command += command_options(asdict(self._config.build))
         # Tokenised text has Moses' escapes.
         is_tokenised = data.description["tokenised"]
         command += ["--tokenised", "--escaped"] if is_tokenised else ["--casing", self._config.data.casing]
@@ -141,14 +140,6 @@ class Ablation:
             for number, reference in enumerate(data.target_files(part)):
                 system_text.prepare("target", reference, self._prepared(part, f"reference{number}"))
         return read_json(self._system / "build.json", "delete the system's folder")
-
-    @property
-    def _build_options(self) -> Json:
-        """Return the options of `build` without a default seed, because most aligners reject a seed."""
-        options = asdict(self._config.build)
-        if options["seed"] == BuildConfig.seed:
-            del options["seed"]
-        return options
 
     @property
     def _system(self) -> Path:

@@ -12,11 +12,9 @@ from typing import Any
 from moses_integration.building import language_model
 from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.building.extraction import LONGEST_PHRASE
-from moses_integration.building.initial_ini import write_initial_ini
-from moses_integration.building.parallel_text import clean
-from moses_integration.building.prepare import prepare_file
-from moses_integration.building.system_folder import INI
-from moses_integration.building.system_text import PREPARATION, TextSettings
+from moses_integration.building.preparation import PREPARATION, SystemText, TextSettings
+from moses_integration.building.system_folder import INI, write_initial_ini
+from moses_integration.building.training_text import clean
 from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERING_TABLE
 from moses_integration.metrics import measure, p_value_over_runs
 from moses_integration.toolkits.installation import run_step
@@ -36,7 +34,7 @@ _DIRECT = 2
 def prepare_lines(raw: str, prepared: str, language: str) -> None:
     """Prepare a text, line by line."""
     side = "source" if language == SETTINGS.source_language else "target"
-    prepare_file(Path(raw), Path(prepared), SETTINGS.of(side))
+    SystemText(Path(prepared).parent, SETTINGS).prepare(side, raw, Path(prepared))
 
 
 def prepare_pairs(raw: Sequence[str], prepared: Sequence[str]) -> None:
@@ -61,9 +59,8 @@ def split(text: str, parts: Sequence[str]) -> None:
 
 def build_language_model(text: str, output: str, order: int, memory: str) -> None:
     """Estimate an n-gram model; readers detect its format."""
-    # Use the folder of the model for temporary files, because /tmp is often too small for sorting.
     arpa, model = Path(f"{output}.arpa"), Path(output)
-    language_model.build_language_model(Path(text), arpa, order, memory=memory, temporary_folder=model.resolve().parent)
+    language_model.build_language_model(Path(text), arpa, order, memory)
     program = language_model.find_kenlm_program("build_binary")
     if program is None:
         arpa.replace(model)

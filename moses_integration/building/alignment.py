@@ -4,7 +4,7 @@ One model gives every target word a source word or none; the other, trained with
 word a target word or none. grow-diag-final-and (Koehn, Och and Marcu 2003) grows the final links from the intersection.
 The two models are independent, so they train in parallel.
 
-The links depend on the text, the method and the seed only, not on the number of cores: the samplers of `eflomal` have
+The links depend on the text and the method only, not on the number of cores: the samplers of `eflomal` have
 a generator each, and the other methods get one thread per direction, because their threads would sum floating-point
 numbers in random order.
 """
@@ -20,7 +20,7 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +32,6 @@ from phrasescore.text import lines_abreast
 from phrasescore.words import split_words
 from phrasescore.workers import available_cores, map_ordered, start_workers
 
-# The worker processes import sil-thot, after their number of threads is set.
-if TYPE_CHECKING:
-    from thot.alignment import AlignmentModel, EflomalAlignmentModel
-
 # No IBM model 2: sil-thot 3.5.3 reads out of bounds when it emits that model's training alignments.
 Method = Literal["ibm1", "hmm", "ibm3", "ibm4", "fast-align", "eflomal"]
 METHODS: Mapping[Method, tuple[str, ...]] = MappingProxyType(
@@ -45,7 +41,8 @@ METHODS: Mapping[Method, tuple[str, ...]] = MappingProxyType(
         "ibm3": ("ibm1", "hmm", "ibm3"),
         "ibm4": ("ibm1", "hmm", "ibm3", "ibm4"),
         "fast-align": ("fast-align",),
-        "eflomal": ("ibm1", "hmm", "fertility"),
+        # It has stages of its own: IBM 1, HMM and fertilities.
+        "eflomal": ("eflomal",),
     }
 )
 """The stages of each method, in order; each is initialised from the previous one.
@@ -59,8 +56,6 @@ HEURISTIC = "grow-diag-final-and"
 0.15 % of the links of Multi30k differ."""
 
 _EM_ITERATIONS = 5
-# Independent chains, as in the original eflomal.
-_SAMPLERS = 3
 
 Positions = NDArray[np.int16]
 """For each word of a side, sentences concatenated, the 1-based position of its word on the other side; 0 for none."""
@@ -71,11 +66,6 @@ class AlignmentReport:
     """What was aligned, and how."""
 
     method: str
-    iterations: Mapping[str, int]
-    """By stage."""
-    seed: int | None
-    """None if the method draws no random numbers."""
-    heuristic: str
     aligner: str
     """Name and version of the library."""
     pairs: int
@@ -85,15 +75,7 @@ class AlignmentReport:
     """Pairs without links."""
 
 
-def align(
-    source: Path,
-    target: Path,
-    output: Path,
-    method: Method,
-    *,
-    seed: int = 1,
-    processes: int | None = None,
-) -> AlignmentReport:
+def align(source: Path, target: Path, output: Path, method: Method, *, processes: int | None = None) -> AlignmentReport:
     """Align two files of tokenised sentences, line by line, and write `s-t s-t ...` for each pair.
 
     The output is in Pharaoh format, which train-model.perl takes from its step 4 on: positions from 0, source first,
@@ -105,7 +87,6 @@ def align(
         target: their translations.
         output: compressed if its suffix says so.
         method: see `METHODS`.
-        seed: for `eflomal` only.
         processes: also the number of threads of `eflomal`; None for all cores.
 
     Raises:
@@ -118,10 +99,9 @@ def align(
         raise UserError(f"{source}: no line has words both here and in {target}; give a parallel corpus")
     cores = processes or available_cores()
     threads = max(1, cores // 2) if method == "eflomal" else 1
-    train = partial(_train, method, seed)
     killed = f"{source}: its alignment was killed, probably for memory; give fewer or shorter sentence pairs"
     with start_workers(killed, processes=min(2, cores), threads=threads, tries=1, apart=True) as workers:
-        (sources, iterations), (targets, _) = map_ordered(train, [(source, target), (target, source)], workers)
+        sources, targets = map_ordered(partial(_train, method), [(source, target), (target, source)], workers)
     links = unlinked = 0
     with open_output(output) as stream:
         for pair in _symmetrised(lengths, sources, targets):
@@ -133,56 +113,39 @@ def align(
                 f"{source}: no word could be aligned with {target}; give more sentence pairs, in which words occur "
                 "together repeatedly, or an existing alignment"
             )
-    return AlignmentReport(
-        method=method,
-        iterations=dict(zip(METHODS[method], iterations, strict=True)),
-        seed=seed if method == "eflomal" else None,
-        heuristic=HEURISTIC,
-        aligner=f"sil-thot {version('sil-thot')}",
-        pairs=len(lengths),
-        links=links,
-        unlinked=unlinked,
-    )
+    return AlignmentReport(method, f"sil-thot {version('sil-thot')}", len(lengths), links, unlinked)
 
 
-def align_together(
-    corpus: Corpus, validation: Corpus, method: Method, seed: int, processes: int | None
-) -> AlignmentReport:
+def align_together(corpus: Corpus, validation: Corpus, method: Method, processes: int | None) -> AlignmentReport:
     """Align two corpora with one model, because a small one alone gives poor links, and write both alignments."""
     with TemporaryDirectory(prefix=".together", dir=corpus.alignment.parent) as folder:
         source, target, links = (Path(folder) / name for name in ("source", "target", "links"))
         write_lines(source, chain(read_lines(corpus.source), read_lines(validation.source)))
         write_lines(target, chain(read_lines(corpus.target), read_lines(validation.target)))
         with naming({source: corpus.source, target: corpus.target}):
-            report = align(source, target, links, method, seed=seed, processes=processes)
+            report = align(source, target, links, method, processes=processes)
         lines = read_lines(links)
         for one in (corpus, validation):
             write_lines(one.alignment, (line for _, line in zip(read_lines(one.source), lines, strict=False)))
     return report
 
 
-def _train(method: Method, seed: int, texts: tuple[Path, Path]) -> tuple[Positions, tuple[int, ...]]:
-    """Return the source position of every target word, and the iterations of each stage."""
-    from thot.alignment import EflomalAlignmentModel
-
-    stages = [EflomalAlignmentModel()] if method == "eflomal" else _em_models(METHODS[method])
+def _train(method: Method, texts: tuple[Path, Path]) -> Positions:
+    """Return the source position of every target word."""
+    stages = _models(method)
     model = stages[-1]
     model.emit_training_alignments = True
     source_ids: dict[bytes, str] = {}
     target_ids: dict[bytes, str] = {}
     for source_line, target_line in lines_abreast(*texts):
         model.add_sentence_pair(_numbered(source_line, source_ids), _numbered(target_line, target_ids))
-    if isinstance(model, EflomalAlignmentModel):
-        iterations = _sample(model, seed)
-    else:
-        iterations = (_EM_ITERATIONS,) * len(stages)
-        for stage in stages:
-            stage.start_training()
-            for _ in range(_EM_ITERATIONS):
-                stage.train()
-            stage.end_training()
+    for stage in stages:
+        stage.start_training()
+        for _ in range(stage.scheduled_iterations if method == "eflomal" else _EM_ITERATIONS):
+            stage.train()
+        stage.end_training()
     rows = (model.get_training_alignment(n)[1].to_list() for n in range(model.num_sentence_pairs))
-    return np.fromiter(chain.from_iterable(rows), np.int16), iterations
+    return np.fromiter(chain.from_iterable(rows), np.int16)
 
 
 def _numbered(line: bytes, ids: dict[bytes, str]) -> list[str]:
@@ -190,7 +153,9 @@ def _numbered(line: bytes, ids: dict[bytes, str]) -> list[str]:
     return [ids.setdefault(word, str(len(ids))) for word in split_words(line)]
 
 
-def _em_models(stages: Iterable[str]) -> list[AlignmentModel]:
+def _models(method: Method) -> list[Any]:
+    """Return the stages of a method."""
+    # In the worker process, after its number of threads is set.
     import thot.alignment as ta
 
     classes = {
@@ -199,40 +164,25 @@ def _em_models(stages: Iterable[str]) -> list[AlignmentModel]:
         "ibm3": ta.Ibm3AlignmentModel,
         "ibm4": ta.Ibm4AlignmentModel,
         "fast-align": ta.FastAlignModel,
+        "eflomal": ta.EflomalAlignmentModel,
     }
-    models: list[AlignmentModel] = []
-    for stage in stages:
+    models: list[Any] = []
+    for stage in METHODS[method]:
         models.append(classes[stage](*models[-1:]))
-    if "fast-align" in stages:
+    if method == "fast-align":
         # As in the original: a sparse prior over the translations of a word.
         models[0].variational_bayes = True
+    if method == "eflomal":
+        models[0].seed = 1
+        # Independent chains, as in the original.
+        models[0].num_samplers = 3
     return models
-
-
-def _sample(model: EflomalAlignmentModel, seed: int) -> tuple[int, ...]:
-    """Train by Gibbs sampling; return the iterations of each stage.
-
-    They decrease with the size of the corpus: 5000 / sqrt(pairs) in the last stage, a quarter of that before it.
-    """
-    model.seed = seed
-    model.num_samplers = _SAMPLERS
-    model.start_training()
-    for _ in range(model.scheduled_iterations):
-        model.train()
-    model.end_training()
-    return model.get_iterations()
 
 
 def _symmetrised(
     lengths: Iterable[tuple[int, int]], sources: Positions, targets: Positions
 ) -> Iterator[list[list[int]]]:
-    """Yield the links of each sentence pair as [source, target] positions.
-
-    Args:
-        lengths: words of the source and of the target of each pair.
-        sources: the source position of each target word.
-        targets: the target position of each source word.
-    """
+    """Yield the links of each sentence pair as [source, target] positions, given the lengths of its sides."""
     from thot.common import WordAlignmentMatrix
 
     first_source = first_target = 0

@@ -11,13 +11,10 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryFile, gettempdir
-from typing import Literal
+from tempfile import TemporaryFile
 
-from moses_integration.building.arpa import write_arpa
 from moses_integration.building.kneser_ney import SYMBOLS, estimate, memory_needed
 from moses_integration.processes import end_group
 from phrasescore.errors import UserError
@@ -25,42 +22,15 @@ from phrasescore.files import display_name, full_disk_told, open_output
 from phrasescore.memory import available_memory
 from phrasescore.text import chunks, text_lines
 
-Estimator = Literal["auto", "lmplz", "embedded"]
-
 ORDERS = range(2, 7)
 """The orders that KenLM loads in the builds of Moses and of its Python module."""
 
 _LINES_AT_ONCE = 1 << 15
 _SEPARATORS = bytes.maketrans(b"\t\r", b"  ")
-
-_STATISTICS = re.compile(rb"^\d+ (\d+) D1=(\S+) D2=(\S+) D3\+=(\S+)$", re.MULTILINE)
-_FALLBACK = re.compile(rb"^Substituting fallback discounts for order (\d+):", re.MULTILINE)
 _MESSAGES_SHOWN = 3
 
 
-@dataclass(frozen=True)
-class LanguageModelReport:
-    """How a language model was estimated; tuples go by order, from 1."""
-
-    estimator: str
-    """`embedded`, or the path of lmplz."""
-    ngram_counts: tuple[int, ...]
-    """Including `<unk>`, `<s>` and `</s>`."""
-    discounts: tuple[tuple[float, float, float], ...]
-    """For counts of 1, of 2, and of 3 and more."""
-    fallback_orders: tuple[int, ...]
-    """Orders with the discounts 0.5, 1 and 1.5, because their counts define none: small or artificial text."""
-
-
-def build_language_model(
-    text: Path,
-    output: Path,
-    order: int,
-    *,
-    estimator: Estimator = "auto",
-    memory: str = "50%",
-    temporary_folder: Path | None = None,
-) -> LanguageModelReport:
+def build_language_model(text: Path, output: Path, order: int, memory: str = "50%") -> str:
     """Estimate a language model of a tokenised text, one sentence a line, and write it as ARPA.
 
     Words are separated by spaces, tabs and carriage returns; an empty line is a sentence without words, as for lmplz.
@@ -69,22 +39,23 @@ def build_language_model(
         text: the training text.
         output: compressed if its suffix says so.
         order: from 2 to 6.
-        estimator: `auto` runs the lmplz on the PATH or in $MOSES_HOME/bin if there is one.
-        memory: of lmplz, which sorts on disk, in the syntax of GNU sort: `50%`, `4G`.
-        temporary_folder: of lmplz.
+        memory: of lmplz, which sorts in the folder of `output`, in the syntax of GNU sort: `50%`, `4G`.
+
+    Returns:
+        The estimator: `embedded`, or the path of lmplz.
 
     Raises:
-        UserError: the text has no words or a reserved word, lmplz is missing or fails, or the embedded estimator
-            would need too much memory.
+        UserError: the text has no words or a reserved word, lmplz fails, or the embedded estimator would need too much
+            memory.
     """
     if order not in ORDERS:
         raise UserError(f"the order of a language model cannot be {order}; give one from {ORDERS[0]} to {ORDERS[-1]}")
-    program = None if estimator == "embedded" else find_kenlm_program("lmplz")
-    if program is not None:
-        return _run_lmplz(program, text, output, order, memory, temporary_folder or Path(gettempdir()))
-    if estimator == "lmplz":
-        raise UserError("lmplz is neither on the PATH nor in $MOSES_HOME/bin; install it or use the embedded estimator")
-    return _estimate_embedded(text, output, order)
+    program = find_kenlm_program("lmplz")
+    if program is None:
+        estimate_embedded(text, output, order)
+        return "embedded"
+    _run_lmplz(program, text, output, order, memory)
+    return program
 
 
 def find_kenlm_program(name: str) -> str | None:
@@ -93,23 +64,17 @@ def find_kenlm_program(name: str) -> str | None:
     return shutil.which(name) or (shutil.which(name, path=Path(home) / "bin") if home else None)
 
 
-def _estimate_embedded(text: Path, output: Path, order: int) -> LanguageModelReport:
+def estimate_embedded(text: Path, output: Path, order: int) -> None:
+    """Do the same as `build_language_model`, always with the embedded estimator."""
     with open_output(output) as stream:
-        model = estimate(_within_memory(_read_blocks(text), text, order), order)
-        write_arpa(stream, model.words, model.sections)
-    return LanguageModelReport(
-        "embedded",
-        tuple(map(len, model.sections)),
-        tuple((float(d[1]), float(d[2]), float(d[3])) for d in model.discounts),
-        model.fallback_orders,
-    )
+        estimate(_within_memory(text, order), order).write_arpa(stream)
 
 
-def _within_memory(blocks: Iterable[bytes], path: Path, order: int) -> Iterator[bytes]:
+def _within_memory(text: Path, order: int) -> Iterator[bytes]:
     """Yield blocks while a model of them fits into memory; raise a UserError at the end if the whole text does not."""
     available = available_memory()
     words = lines = needed = 0
-    for block in blocks:
+    for block in _read_blocks(text):
         words += len(block.split())
         lines += block.count(b"\n")
         # Each line has <s> and </s>.
@@ -118,53 +83,39 @@ def _within_memory(blocks: Iterable[bytes], path: Path, order: int) -> Iterator[
             yield block
     if needed > available:
         raise UserError(
-            f"{display_name(path)}: a language model of order {order} of its {words:,} words takes about "
+            f"{display_name(text)}: a language model of order {order} of its {words:,} words takes about "
             f"{needed / 1e9:.1f} GB of memory, but {available / 1e9:.1f} GB are free; install KenLM's lmplz, which "
             "sorts on disk, or give less text or a lower order"
         )
 
 
-def _run_lmplz(
-    program: str, text: Path, output: Path, order: int, memory: str, temporary_folder: Path
-) -> LanguageModelReport:
-    command = [program, "-o", str(order), "-S", memory, "-T", str(temporary_folder), "--discount_fallback"]
+def _run_lmplz(program: str, text: Path, output: Path, order: int, memory: str) -> None:
+    folder = output.resolve().parent
+    command = [program, "-o", str(order), "-S", memory, "-T", str(folder), "--discount_fallback"]
     with (
         open_output(output) as stream,
-        full_disk_told(f"a temporary file in {temporary_folder}"),
-        TemporaryFile(dir=temporary_folder) as checked_text,
-        TemporaryFile(dir=temporary_folder) as log,
+        full_disk_told(f"a temporary file in {folder}"),
+        TemporaryFile(dir=folder) as checked_text,
+        TemporaryFile(dir=folder) as messages,
     ):
         checked_text.writelines(_read_blocks(text))
         checked_text.seek(0)
         pipe = subprocess.PIPE
-        with subprocess.Popen(command, stdin=checked_text, stdout=pipe, stderr=log, process_group=0) as process:
+        with subprocess.Popen(command, stdin=checked_text, stdout=pipe, stderr=messages, process_group=0) as process:
             assert process.stdout is not None
             try:
                 shutil.copyfileobj(process.stdout, stream)
             except BaseException:
                 end_group(process)
                 raise
-        log.seek(0)
-        messages = log.read()
         if process.returncode != 0:
+            messages.seek(0)
+            # Lines without letters are progress bars.
+            lines = [line.decode(errors="replace").strip() for line in messages if re.search(b"[A-Za-z]", line)]
             raise UserError(
                 f"{shlex.join(command)}: failed with exit code {process.returncode} and the message "
-                f"`{_last_messages(messages)}`; fix the cause or use the embedded estimator"
+                f"`{' / '.join(lines[-_MESSAGES_SHOWN:])}`; fix the cause or remove lmplz from the PATH"
             )
-    statistics = _STATISTICS.findall(messages)
-    return LanguageModelReport(
-        program,
-        tuple(int(count) for count, *_ in statistics),
-        tuple((float(one), float(two), float(more)) for _, one, two, more in statistics),
-        # lmplz counts these orders from 0.
-        tuple(int(number) + 1 for number in _FALLBACK.findall(messages)),
-    )
-
-
-def _last_messages(log: bytes) -> str:
-    """Return the last messages of a program, without its progress bars."""
-    lines = [line.strip() for line in log.decode(errors="replace").split("\n")]
-    return " / ".join([line for line in lines if re.search("[A-Za-z]", line)][-_MESSAGES_SHOWN:])
 
 
 def _read_blocks(path: Path) -> Iterator[bytes]:

@@ -10,39 +10,27 @@ from pathlib import Path
 from typing import Any
 
 from moses_integration.building.aligned_corpus import Corpus
-from moses_integration.building.alignment import align, align_together
-from moses_integration.building.build_config import BuildConfig
-from moses_integration.building.initial_ini import write_initial_ini
-from moses_integration.building.language_model import build_language_model
-from moses_integration.building.parallel_text import CleaningRules
+from moses_integration.building.alignment import Method, align, align_together
+from moses_integration.building.extraction import LONGEST_PHRASE
+from moses_integration.building.language_model import ORDERS, build_language_model
+from moses_integration.building.preparation import PREPARATION, SystemText, TextSettings
 from moses_integration.building.system_folder import (
     CORPUS,
     REPORT,
     VALIDATION,
     new_system,
     replace_system,
+    write_initial_ini,
 )
-from moses_integration.building.system_text import PREPARATION, SystemText, TextSettings
-from moses_integration.building.training_text import prepare_corpus, prepare_validation
+from moses_integration.building.text_form import TRAINING_TEXT_ADVICE
+from moses_integration.building.training_text import LONGEST_SENTENCE, check_same_words, clean
 from moses_integration.building.translation_tables import build_tables as build_embedded_tables
 from moses_integration.ini import MosesIni
+from phrasescore.configuration import option
 from phrasescore.errors import naming
 from phrasescore.files import read_lines, write_json, write_lines
-from phrasescore.provenance import described
 from phrasescore.text import Log, ProgressCallback, no_log, no_progress
 from phrasescore.versions import versions
-
-
-@dataclass(frozen=True)
-class BuildSettings:
-    """All options of a build."""
-
-    text: TextSettings
-    cleaning: CleaningRules = field(default_factory=CleaningRules)
-    config: BuildConfig = field(default_factory=BuildConfig)
-    processes: int | None = None
-    """All cores if None. The system does not depend on it."""
-
 
 TableBuilder = Callable[[Corpus, Path, int, ProgressCallback], object]
 """Writes the phrase table and the reordering table of a corpus to a folder, given the length of the longest phrase.
@@ -53,16 +41,45 @@ _STEPS = 4
 """Text, alignment, tables, language model."""
 
 
+@dataclass(frozen=True)
+class BuildConfig:
+    """Options of the training text, the word alignment and the models."""
+
+    longest_sentence: int = option(
+        LONGEST_SENTENCE, "drop sentence pairs with more words on a side from the training text", minimum=1
+    )
+    aligner: Method = option("eflomal", "how to align words")
+    order: int = option(
+        5, f"of the language model, from {ORDERS[0]} to {ORDERS[-1]}", minimum=ORDERS[0], maximum=ORDERS[-1]
+    )
+    longest_phrase: int = option(
+        LONGEST_PHRASE, f"words of a phrase, from 1 to {LONGEST_PHRASE}", minimum=1, maximum=LONGEST_PHRASE
+    )
+
+
+@dataclass(frozen=True)
+class BuildInput:
+    """Raw or prepared text, a sentence a line."""
+
+    source: Path
+    target: Path
+    """The translation, line by line."""
+    alignment: Path | None = None
+    """An existing word alignment of these texts, in Pharaoh format; then no line is dropped."""
+    validation: tuple[Path, Path] | None = None
+    """Held-out sentences and their translation, whose phrase pairs become the validation pairs of training."""
+
+
 def build_system(
-    source: Path,
-    target: Path,
+    given: BuildInput,
     folder: Path,
-    settings: BuildSettings,
+    text: TextSettings,
+    config: BuildConfig,
     build_tables: TableBuilder,
-    alignment: Path | None = None,
-    validation: tuple[Path, Path] | None = None,
-    log: Log = no_log,
+    *,
+    processes: int | None = None,
     toolkit: str | None = None,
+    log: Log = no_log,
     progress: ProgressCallback = no_progress,
 ) -> MosesIni:
     """Build a system from parallel text and return its moses.ini, which is written last.
@@ -70,120 +87,133 @@ def build_system(
     An earlier system in the folder stays intact until the new one is complete; other files are not touched.
 
     Args:
-        source: raw or prepared text, a sentence a line.
-        target: its translation, line by line.
+        given: the input.
         folder: the system folder: new, empty, or with an earlier system.
-        settings: the options.
+        text: the languages, and how the text is prepared.
+        config: the options.
         build_tables: how the toolkit builds tables from aligned text.
-        alignment: an existing word alignment of these texts, in Pharaoh format; then no line is dropped.
-        validation: source and target of held-out sentences, whose phrase pairs become the validation pairs of training.
-        log: receives a message for each step.
+        processes: all cores if None; the system does not depend on it.
         toolkit: the name of the toolkit, for the report.
+        log: receives a message for each step, and warnings about the text.
         progress: receives the progress.
 
     Raises:
         UserError: the text is unusable, a step fails, the folder has files that no build wrote, or another build is
             running in it.
     """
-    with new_system(folder, source, target, alignment, *(validation or ())) as new:
-        report = _provenance(source, target, settings, alignment, validation, toolkit)
-        _build(source, target, new, settings, build_tables, alignment, validation, log, report, progress)
+    # Not at the top: it imports PyTorch, which the command's help does not need.
+    from phrasescore.provenance import described
+
+    language_model = f"lm.{text.target_language}.arpa"
+    with new_system(folder) as new:
+        build = _Build(given, new, text, config, processes, log, progress)
+        inputs = {"source": given.source, "target": given.target, "alignment": given.alignment}
+        inputs |= dict(zip(("validation_source", "validation_target"), given.validation or (), strict=False))
+        build.report.update(
+            versions=versions(),
+            toolkit=toolkit,
+            inputs={name: described(path) for name, path in inputs.items() if path is not None},
+            settings={"text": asdict(text), **asdict(config)},
+        )
+        build.prepare_text()
+        build.align()
+        build.build_tables(build_tables)
+        with build.step("language model"):
+            build.report["estimator"] = build_language_model(build.corpus.target, new / language_model, config.order)
+            log(f"language model: estimator {build.report['estimator']}")
+        write_json(new / PREPARATION, asdict(text))
+        write_json(new / REPORT, build.report)
         replace_system(folder, new)
-    return write_initial_ini(folder, _language_model_of(settings.text), settings.config.order)
+    return write_initial_ini(folder, language_model, config.order)
 
 
-def _build(
-    source: Path,
-    target: Path,
-    new: Path,
-    settings: BuildSettings,
-    build_tables: TableBuilder,
-    alignment: Path | None,
-    validation: tuple[Path, Path] | None,
-    log: Log,
-    report: dict[str, Any],
-    progress: ProgressCallback,
-) -> None:
-    """Write all of a system except its moses.ini into a new folder, and add to `report`."""
-    (new / CORPUS).mkdir()
-    report["seconds"] = {}
-    text, rules, processes = settings.text, settings.cleaning, settings.processes
+@dataclass(frozen=True)
+class _Build:
+    """The steps of a build, which write to a new folder and add to the report."""
 
-    def show_step(share: float | None, text: str) -> None:
-        progress(share, f"step {len(report['seconds']) + 1} of {_STEPS}, {text}")
+    given: BuildInput
+    folder: Path
+    text: TextSettings
+    config: BuildConfig
+    processes: int | None
+    log: Log
+    progress: ProgressCallback
+    report: dict[str, Any] = field(default_factory=lambda: {"seconds": {}})
+
+    def _corpus(self, name: str) -> Corpus:
+        return Corpus.in_folder(self.folder / CORPUS, name, (self.text.source_language, self.text.target_language))
+
+    @property
+    def corpus(self) -> Corpus:
+        return self._corpus("train")
+
+    @property
+    def validation(self) -> Corpus:
+        return self._corpus(VALIDATION)
+
+    def _show(self, share: float | None, text: str) -> None:
+        self.progress(share, f"step {len(self.report['seconds']) + 1} of {_STEPS}, {text}")
 
     @contextmanager
-    def step(name: str) -> Iterator[None]:
+    def step(self, name: str) -> Iterator[None]:
         started = time.monotonic()
-        show_step(None, name)
+        self._show(None, name)
         yield
-        report["seconds"][name] = round(time.monotonic() - started, 1)
-        log(f"{name}: {report['seconds'][name]:.0f} s")
+        self.report["seconds"][name] = round(time.monotonic() - started, 1)
+        self.log(f"{name}: {self.report['seconds'][name]:.0f} s")
 
-    languages = text.source_language, text.target_language
-    corpus = Corpus.in_folder(new / CORPUS, "train", languages)
-    others = None if validation is None else Corpus.in_folder(new / CORPUS, VALIDATION, languages)
-    with step("text"):
-        # An existing alignment fits all lines only.
-        used = rules if alignment is None else None
-        report["text"] = prepare_corpus(source, target, corpus, new, text, used, log, processes)
-        if validation is not None and others is not None:
-            report["validation_text"] = prepare_validation(
-                validation, others, SystemText(new, text), rules, log, processes
-            )
-    with step("alignment"), naming({corpus.source: source, corpus.target: target}):
-        method, seed = settings.config.aligner, settings.config.seed
-        if others is not None:
-            report["alignment"] = asdict(align_together(corpus, others, method, seed, processes))
-        elif alignment is None:
-            report["alignment"] = asdict(
-                align(corpus.source, corpus.target, corpus.alignment, method, seed=seed, processes=processes)
-            )
-        if alignment is not None:
-            write_lines(corpus.alignment, read_lines(alignment))
-    with step("tables"):
-        # The user does not know the file of a computed alignment.
-        with naming({corpus.source: source, corpus.target: target, corpus.alignment: alignment or source}):
-            built = build_tables(corpus, new, settings.config.longest_phrase, show_step)
-        report["tables"] = asdict(built) if built is not None else None  # type: ignore[call-overload]
-        if validation is not None and others is not None:
-            (new / VALIDATION).mkdir(exist_ok=True)
-            texts = others.source, others.target, others.alignment
-            with naming(dict(zip(texts, (*validation, validation[0]), strict=True))):
-                of_others = build_embedded_tables(*texts, new / VALIDATION, settings.config.longest_phrase, processes)
-            report["validation"] = asdict(of_others)
-    language_model = new / _language_model_of(text)
-    with step("language model"):
-        estimated = build_language_model(corpus.target, language_model, settings.config.order)
-        report["language_model"] = asdict(estimated)
-        log(f"language model: estimator {estimated.estimator}")
-    write_json(new / PREPARATION, asdict(text))
-    write_json(new / REPORT, report)
+    def prepare_text(self) -> None:
+        given = self.given
+        (self.folder / CORPUS).mkdir()
+        with self.step("text"):
+            raw = given.source, given.target
+            if given.alignment is None:
+                self.report["text"] = self._prepare_and_clean(raw, self.corpus, learns_case=True)
+            else:
+                self._prepare(raw, self.corpus[:2], learns_case=True)
+                check_same_words(raw, self.corpus[:2], self.log)
+            if given.validation is not None:
+                self.report["validation_text"] = self._prepare_and_clean(given.validation, self.validation)
 
+    def _prepare(self, raw: tuple[Path, Path], prepared: tuple[Path, Path], *, learns_case: bool) -> None:
+        text = SystemText(self.folder, self.text)
+        for side, path, output in zip(("source", "target"), raw, prepared, strict=True):
+            text.prepare(side, path, output, self.log, TRAINING_TEXT_ADVICE, self.processes, learns_case=learns_case)
 
-def _provenance(
-    source: Path,
-    target: Path,
-    settings: BuildSettings,
-    alignment: Path | None,
-    validation: tuple[Path, Path] | None,
-    toolkit: str | None,
-) -> dict[str, Any]:
-    """Return inputs with their hashes, settings that have an effect, and versions."""
-    inputs = {"source": source, "target": target, "alignment": alignment}
-    inputs |= dict(zip(("validation_source", "validation_target"), validation or (), strict=False))
-    used = {"text": asdict(settings.text), **asdict(settings.cleaning), **asdict(settings.config)}
-    if alignment is not None and validation is None:
-        del used["aligner"], used["longest_sentence"], used["ratio"]
-    if used.get("aligner") != "eflomal":
-        del used["seed"]
-    return {
-        "versions": versions(),
-        "toolkit": toolkit,
-        "inputs": {name: described(path) for name, path in inputs.items() if path is not None},
-        "settings": used,
-    }
+    def _prepare_and_clean(
+        self, raw: tuple[Path, Path], corpus: Corpus, *, learns_case: bool = False
+    ) -> dict[str, Any]:
+        source, target = (path.with_name(f"{path.name}.whole") for path in corpus[:2])
+        self._prepare(raw, (source, target), learns_case=learns_case)
+        report = clean(source, target, *corpus[:2], self.config.longest_sentence, raw, self.log)
+        if report.dropped:
+            self.log(f"{raw[0]} and {raw[1]}: {report}")
+        source.unlink()
+        target.unlink()
+        return asdict(report)
 
+    def align(self) -> None:
+        given, corpus, method = self.given, self.corpus, self.config.aligner
+        with self.step("alignment"), naming({corpus.source: given.source, corpus.target: given.target}):
+            if given.validation is not None:
+                self.report["alignment"] = asdict(align_together(corpus, self.validation, method, self.processes))
+            elif given.alignment is None:
+                self.report["alignment"] = asdict(align(*corpus, method, processes=self.processes))
+            if given.alignment is not None:
+                write_lines(corpus.alignment, read_lines(given.alignment))
 
-def _language_model_of(text: TextSettings) -> str:
-    return f"lm.{text.target_language}.arpa"
+    def build_tables(self, build_tables: TableBuilder) -> None:
+        given, longest = self.given, self.config.longest_phrase
+        with self.step("tables"):
+            # The user does not know the file of a computed alignment.
+            names = given.source, given.target, given.alignment or given.source
+            with naming(dict(zip(self.corpus, names, strict=True))):
+                built = build_tables(self.corpus, self.folder, longest, self._show)
+            self.report["tables"] = asdict(built) if built is not None else None  # type: ignore[call-overload]
+            if given.validation is not None:
+                folder = self.folder / VALIDATION
+                folder.mkdir()
+                names = (*given.validation, given.validation[0])
+                with naming(dict(zip(self.validation, names, strict=True))):
+                    of_others = build_embedded_tables(*self.validation, folder, longest, self.processes)
+                self.report["validation"] = asdict(of_others)

@@ -13,70 +13,109 @@ All files are in Moses' formats, so either toolkit can tune and decode with a sy
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERING_TABLE
+from moses_integration.building.preparation import PREPARATION
+from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERING_TABLE, REORDERING_TYPE
+from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError, naming
-from phrasescore.files import lock_file, make_folder, real_path, require_folder
-from phrasescore.files.documents import read_json
+from phrasescore.files import lock_file, make_folder, require_folder
 
 CORPUS = "corpus"
 VALIDATION = "validation"
-_BUILDING = ".building"
-_LOCK = "lock"
 INI = "moses.ini"
 REPORT = "build.json"
-_OWN_FILES = {CORPUS: ("train.*", f"{VALIDATION}.*"), VALIDATION: (PHRASE_TABLE, REORDERING_TABLE, "lex.*")}
-"""The files of an earlier system in subfolders, which the next one may not replace."""
+_BUILDING = ".building"
+_LOCK = "lock"
+_IN_SUBFOLDERS = (
+    f"{CORPUS}/train.*",
+    f"{CORPUS}/{VALIDATION}.*",
+    f"{VALIDATION}/{PHRASE_TABLE}",
+    f"{VALIDATION}/{REORDERING_TABLE}",
+    f"{VALIDATION}/lex.*",
+)
+"""The files of an earlier system that the next one may not replace."""
+
+# Weights and layout are those of train-model.perl, step 9.
+_INI = f"""\
+# Written by phrasescore-smt build. These weights are a start only: tune them.
+
+[input-factors]
+0
+
+[mapping]
+0 T 0
+
+[distortion-limit]
+6
+
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={PHRASE_TABLE} input-factor=0 output-factor=0
+LexicalReordering name=LexicalReordering0 num-features=6 type={REORDERING_TYPE}-allff \
+input-factor=0 output-factor=0 path={REORDERING_TABLE}
+Distortion
+KENLM name=LM0 factor=0 order=5
+
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= -1
+PhrasePenalty0= 0.2
+TranslationModel0= 0.2 0.2 0.2 0.2
+LexicalReordering0= 0.3 0.3 0.3 0.3 0.3 0.3
+Distortion0= 0.3
+LM0= 0.5
+"""
 
 
-def _require_build_folder(folder: Path) -> None:
-    """Protect a user's own files: a folder must be new, empty, or that of an earlier or interrupted build."""
-    require_folder(folder)
-    if not folder.exists() or not any(folder.iterdir()) or (folder / _BUILDING).is_dir() or _has_report(folder):
-        return
-    raise UserError(f"{folder}: has files but no system that `build` made; give a new or empty folder")
+def write_initial_ini(folder: Path, language_model: str, order: int) -> MosesIni:
+    """Write the moses.ini of a system folder, with the weights of train-model.perl, and return it.
+
+    Args:
+        folder: has the tables, under their usual names.
+        language_model: a file of that folder, or an absolute path.
+        order: of the language model.
+
+    Raises:
+        UserError: the folder cannot be written, or the path has a space.
+    """
+    ini = MosesIni(_INI.splitlines(keepends=True), str(folder / INI), folder.resolve())
+    ini.set_argument("LM0", "order", str(order))
+    ini.set_argument("LM0", "path", language_model)
+    ini.write(folder / INI)
+    return MosesIni.read(folder / INI)
 
 
-def _require_outside(folder: Path, inputs: Iterable[Path | None]) -> None:
-    for path in inputs:
-        if path is not None and real_path(path).is_relative_to(real_path(folder / _BUILDING)):
-            raise UserError(f"{path}: is a file of an interrupted build, which a new build removes; move it elsewhere")
-
-
-def _has_report(folder: Path) -> bool:
-    """Whether a folder has the report of a build, as other programs also write files of this name."""
-    try:
-        report = read_json(folder / REPORT, "build again")
-    except UserError:
-        return False
-    return {"versions", "settings", "text"} <= report.keys()
+def has_start_weights(ini: MosesIni) -> bool:
+    """Whether a moses.ini still has the weights of an untuned system."""
+    return ini.weights() == MosesIni(_INI.splitlines(keepends=True)).weights()
 
 
 @contextmanager
-def new_system(folder: Path, *inputs: Path | None) -> Iterator[Path]:
+def new_system(folder: Path) -> Iterator[Path]:
     """Yield a folder for a new system inside of a system folder, and remove it at the end.
 
     It is kept if the process is killed or the message of a failure names a file in it. Its existence then tells the
     next build that the folder may be overwritten.
 
     Raises:
-        UserError: the folder is not that of a build, another build is running in it, or an input would be removed.
+        UserError: the folder has files that no build wrote, or another build is running in it.
     """
-    _require_build_folder(folder)
-    _require_outside(folder, inputs)
+    require_folder(folder)
     is_new, new = not folder.exists(), folder / _BUILDING
-    if new.is_symlink() or (new.exists() and new.stat().st_uid != os.geteuid()):
-        raise UserError(f"{new}: is a link or belongs to another user, and would be emptied; remove it")
+    is_system = new.is_dir() or all((folder / name).is_file() for name in (REPORT, PREPARATION))
+    if not is_new and not is_system and any(folder.iterdir()):
+        raise UserError(f"{folder}: has files but no system that `build` made; give a new or empty folder")
     with naming({new: folder}):
         make_folder(new)
     with lock_file(new / _LOCK, f"{folder}: another build is running in it; wait for it or give another folder"):
         for path in new.iterdir():
-            if path.is_dir() and not path.is_symlink():
+            if path.is_dir():
                 shutil.rmtree(path)
             elif path.name != _LOCK:
                 path.unlink()
@@ -95,13 +134,10 @@ def new_system(folder: Path, *inputs: Path | None) -> Iterator[Path]:
 def replace_system(folder: Path, new: Path) -> None:
     """Replace the files of an earlier system by those of a new one; only a complete system has a moses.ini."""
     (folder / INI).unlink(missing_ok=True)
-    for name, patterns in _OWN_FILES.items():
-        for path in [path for pattern in patterns for path in (folder / name).glob(pattern)]:
-            path.unlink()
-        with suppress(OSError):
-            (folder / name).rmdir()
-    # The report first: it lets the next build recognise the folder, if this one is killed now.
-    (new / REPORT).replace(folder / REPORT)
+    for path in [path for pattern in _IN_SUBFOLDERS for path in folder.glob(pattern)]:
+        path.unlink()
+    with suppress(OSError):
+        (folder / VALIDATION).rmdir()
     for path in [path for path in new.rglob("*") if path.is_file() and path != new / _LOCK]:
         final = folder / path.relative_to(new)
         final.parent.mkdir(exist_ok=True)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from phrasescore.text import Log
 
@@ -33,7 +34,6 @@ _ESCAPED = re.compile(r"&(?:apos|#91|#93|#124);")
 class TextForm:
     """Counts over the first lines of a text."""
 
-    lines: int = 0
     separate: int = 0
     """Commas and final full stops that are tokens, as in tokenised text."""
     joined: int = 0
@@ -45,7 +45,6 @@ class TextForm:
 
     def add(self, text: str) -> None:
         """Count a line."""
-        self.lines += 1
         self.separate += len(_SEPARATE.findall(text))
         self.joined += len(_JOINED.findall(text))
         self.escapes += len(_ESCAPED.findall(text))
@@ -55,17 +54,12 @@ class TextForm:
     @property
     def is_tokenised(self) -> bool:
         """Whether the text is clearly tokenised."""
-        return self.separate >= _MIN_MARKS and self.separate >= _MIN_SHARE * (self.separate + self.joined)
+        return self.separate >= max(_MIN_MARKS, _MIN_SHARE * (self.separate + self.joined))
 
     @property
     def is_plain(self) -> bool:
         """Whether the text is clearly plain."""
-        return self.joined >= _MIN_MARKS and self.joined >= _MIN_SHARE * (self.separate + self.joined)
-
-    @property
-    def is_escaped(self) -> bool:
-        """Whether the text is escaped for Moses."""
-        return self.escapes > 0
+        return self.joined >= max(_MIN_MARKS, _MIN_SHARE * (self.separate + self.joined))
 
     @property
     def is_lower_cased(self) -> bool:
@@ -76,15 +70,22 @@ class TextForm:
         """Describe how the form of another text differs, if it clearly does."""
         if (self.is_plain and other.is_tokenised) or (self.is_tokenised and other.is_plain):
             return "one is tokenised and the other is plain text"
-        if self.is_escaped != other.is_escaped:
+        if (self.escapes > 0) != (other.escapes > 0):
             return "one has Moses' escapes, as &apos;, and the other has none"
         if self.is_lower_cased != other.is_lower_cased and min(self.cased, other.cased) >= _MIN_LINES:
             return "one has capitals and the other has none"
         return None
 
 
-@dataclass(frozen=True)
-class Advice:
+def form_of(lines: Iterable[str]) -> TextForm:
+    """Return the form of a text."""
+    form = TextForm()
+    for line in islice(lines, _LINES):
+        form.add(line)
+    return form
+
+
+class Advice(NamedTuple):
     """What to do about each difference."""
 
     if_tokenised: str
@@ -107,47 +108,36 @@ SYSTEM_TEXT_ADVICE = Advice(
 )
 
 
-@dataclass(frozen=True)
-class DeclaredForm:
+class DeclaredForm(NamedTuple):
     """The form that a text should have."""
 
     tokenised: bool
     escaped: bool
     capitalised: bool
     """Whether translations will begin with a capital."""
-    advice: Advice
-
-    def warnings(self, form: TextForm) -> Iterator[str]:
-        """Yield a warning for each difference."""
-        advice = self.advice
-        marks = f"of {form.separate + form.joined} commas and final full stops are"
-        if form.is_tokenised and not self.tokenised:
-            yield (
-                f"looks tokenised ({form.separate} {marks} separate tokens), but is treated as plain text; "
-                f"{advice.if_tokenised}"
-            )
-        if form.is_plain and self.tokenised:
-            yield f"looks like plain text ({form.joined} {marks} joined to a word); {advice.if_plain}"
-        if form.is_escaped and not self.escaped:
-            yield f"has {form.escapes} of Moses' escapes, as &apos;, which are treated as text; {advice.if_escaped}"
-        if form.is_lower_cased and self.capitalised:
-            yield f"has no capital in {form.cased} lines, but translations will begin with one; {advice.if_lower_cased}"
 
 
-def warn_about_form(lines: Iterable[bytes], name: str, declared: DeclaredForm, log: Log) -> Iterator[bytes]:
+def warn_about_form(
+    lines: Iterable[bytes], name: str, declared: DeclaredForm, advice: Advice, log: Log
+) -> Iterator[bytes]:
     """Yield the lines of a text; warn after the last one if the first ones differ from the declared form."""
     form = TextForm()
-    for line in lines:
-        if form.lines < _LINES:
+    for number, line in enumerate(lines):
+        if number < _LINES:
             form.add(line.decode("utf-8", "replace"))
         yield line
-    for warning in declared.warnings(form):
-        log(f"{name}: {warning}")
-
-
-def form_of(lines: Iterable[str]) -> TextForm:
-    """Return the form of a text."""
-    form = TextForm()
-    for line in islice(lines, _LINES):
-        form.add(line)
-    return form
+    marks = f"of {form.separate + form.joined} commas and final full stops are"
+    if form.is_tokenised and not declared.tokenised:
+        log(
+            f"{name}: looks tokenised ({form.separate} {marks} separate tokens), but is treated as plain text; "
+            f"{advice.if_tokenised}"
+        )
+    if form.is_plain and declared.tokenised:
+        log(f"{name}: looks like plain text ({form.joined} {marks} joined to a word); {advice.if_plain}")
+    if form.escapes and not declared.escaped:
+        log(f"{name}: has {form.escapes} of Moses' escapes, as &apos;, which are treated as text; {advice.if_escaped}")
+    if form.is_lower_cased and declared.capitalised:
+        log(
+            f"{name}: has no capital in {form.cased} lines, but translations will begin with one; "
+            f"{advice.if_lower_cased}"
+        )

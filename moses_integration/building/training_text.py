@@ -2,129 +2,127 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from moses_integration.building.aligned_corpus import Corpus, reject_misread
+from moses_integration.building.aligned_corpus import reject_misread
 from moses_integration.building.language_model import reject_reserved
-from moses_integration.building.parallel_text import CleaningRules, clean
-from moses_integration.building.prepare import prepare_training_file
-from moses_integration.building.system_text import SystemText, TextSettings
-from moses_integration.building.text_form import TRAINING_TEXT_ADVICE
 from phrasescore.errors import UserError, naming
-from phrasescore.files import display_name
-from phrasescore.text import Log, lines_abreast, noting_one_sided
+from phrasescore.files import open_output
+from phrasescore.text import Log, counted, lines_abreast, no_log, report_one_sided
 from phrasescore.words import split_words
 
+LONGEST_SENTENCE = 80
+"""Default of clean-corpus-n.perl, whose rules are used, like the following two."""
+_LARGEST_RATIO = 9
+_LONGEST_WORD = 1000
+"""Characters."""
+_MIN_KEPT = 0.05
+"""Share of the pairs that must be fit; with fewer, the texts are not parallel or the sentences too long."""
 
-def prepare_corpus(
+
+@dataclass(frozen=True)
+class CleaningReport:
+    """How many pairs were kept, and how many dropped for each reason."""
+
+    pairs: int
+    kept: int
+    dropped: Mapping[str, int]
+
+    def __str__(self) -> str:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.dropped.items())
+        return f"{self.kept:,} of {counted(self.pairs, 'pair')} kept" + (f" ({reasons})" if reasons else "")
+
+
+def clean(
     source: Path,
     target: Path,
-    corpus: Corpus,
-    folder: Path,
-    text: TextSettings,
-    rules: CleaningRules | None,
-    log: Log,
-    processes: int | None = None,
-) -> dict[str, Any]:
-    """Prepare both sides of the training text, then drop the pairs that are unfit for training.
+    clean_source: Path,
+    clean_target: Path,
+    longest_sentence: int = LONGEST_SENTENCE,
+    names: tuple[Path, Path] | None = None,
+    log: Log = no_log,
+) -> CleaningReport:
+    """Copy the sentence pairs that are fit for training. Not for dev and test text, which must keep its lines.
 
     Args:
-        source: raw or prepared text.
+        source: prepared text.
         target: its translation, line by line.
-        corpus: the output.
-        folder: for the truecasers.
-        text: how to prepare the text.
-        rules: None keeps all lines, because an existing alignment fits these only.
-        log: receives warnings about the text, and the number of dropped pairs.
-        processes: None for all cores.
-
-    Returns:
-        The numbers of pairs that were kept and dropped.
+        clean_source: the output for the source.
+        clean_target: the output for the target.
+        longest_sentence: words of the longest sentence of a fit pair.
+        names: the raw texts, for messages; None for the prepared ones.
+        log: receives the number of lines that are empty on one side only.
 
     Raises:
-        UserError: the texts differ in length, a word cannot occur in a table, or preparation splits a word although
-            `rules` is None.
+        UserError: the texts differ in length, hardly any pair is fit, or a fit pair has a word that no table or
+            language model can have.
     """
-    _require_parallel(source, target, log)
-    whole = []
-    for side, raw, prepared in (("source", source, corpus.source), ("target", target, corpus.target)):
-        whole.append(prepared if rules is None else prepared.with_name(f"{prepared.name}.whole"))
-        preparation = text.of(side)
-        model = folder / f"truecase.{preparation.language}"
-        prepare_training_file(raw, whole[-1], preparation, model, log, processes)
-    _reject_unusable_words(whole, (source, target), rules)
-    if rules is None:
-        _require_same_words(source, corpus.source)
-        _require_same_words(target, corpus.target)
-        return {"kept": "all, for the alignment is given"}
-    return _clean(whole, (source, target), corpus, rules, log)
-
-
-def _require_parallel(source: Path, target: Path, log: Log) -> None:
-    """Check that raw texts have equally many lines, because later messages would name files that the user never saw.
-
-    Lines that are empty on one side only are a warning.
-    """
-    for _ in noting_one_sided(lines_abreast(source, target), (display_name(source), display_name(target)), log):
-        pass
-
-
-def _reject_unusable_words(whole: Sequence[Path], raw: tuple[Path, Path], rules: CleaningRules | None) -> None:
-    """Find words that no table or language model can have before the long steps; messages name the raw texts."""
-    for number, pair in enumerate(lines_abreast(*whole), 1):
-        try:
-            reject_reserved(pair[1], raw[1], number)
-            for line, path in zip(pair, raw, strict=True):
-                reject_misread(line, path, number, is_target=path == raw[1])
-        except UserError:
-            if rules is None or rules.broken_by(*pair) is None:
-                raise
-
-
-def _require_same_words(raw: Path, prepared: Path) -> None:
-    """Check that preparation split no word, because an existing alignment counts the words of the raw text."""
-    for number, lines in enumerate(lines_abreast(raw, prepared), 1):
-        before, after = (len(split_words(line)) for line in lines)
-        if before != after:
+    counts: Counter[str | None] = Counter()
+    names = names or (source, target)
+    rows = report_one_sided(lines_abreast(source, target), names, log)
+    with (
+        naming({source: names[0], target: names[1]}),
+        open_output(clean_source) as source_stream,
+        open_output(clean_target) as target_stream,
+    ):
+        for number, (source_line, target_line) in enumerate(rows, 1):
+            fault = _fault(source_line, target_line, longest_sentence)
+            counts[fault] += 1
+            if fault is None:
+                check_words((source_line, target_line), names, number)
+                source_stream.write(source_line + b"\n")
+                target_stream.write(target_line + b"\n")
+        dropped = {reason: count for reason, count in counts.items() if reason is not None}
+        report = CleaningReport(counts.total(), counts[None], dropped)
+        if not report.pairs:
+            raise UserError(f"{source}: is empty like {target}; give texts whose lines translate each other")
+        if report.kept <= _MIN_KEPT * report.pairs:
             raise UserError(
-                f"{raw}: line {number}: has {before} words but {after} when prepared, so the alignment does not fit; "
-                "give the tokenised text that was aligned, its words separated by spaces (no-break spaces count, too), "
-                "and --tokenised"
+                f"{source}: has too few sentence pairs with {target} that are fit for training: {report}; give texts "
+                "whose lines translate each other, or --longest-sentence"
             )
+    return report
 
 
-def prepare_validation(
-    raw: tuple[Path, Path],
-    corpus: Corpus,
-    system_text: SystemText,
-    rules: CleaningRules,
-    log: Log,
-    processes: int | None = None,
-) -> dict[str, Any]:
-    """Prepare both sides of held-out sentences like the training text, then drop the pairs that are unfit for training.
+def _fault(source: bytes, target: bytes, longest_sentence: int) -> str | None:
+    """Return why a pair is not fit."""
+    sides = split_words(source), split_words(target)
+    fewer, more = sorted(map(len, sides))
+    if fewer == 0:
+        return "empty"
+    if more > longest_sentence:
+        return "too long"
+    if more > _LARGEST_RATIO * fewer:
+        return "too unequal in length"
+    if any(len(word.decode("utf-8", "surrogateescape")) > _LONGEST_WORD for side in sides for word in side):
+        return f"with a word of more than {_LONGEST_WORD:,} characters"
+    return None
+
+
+def check_words(pair: tuple[bytes, bytes], paths: tuple[Path, Path], number: int) -> None:
+    """Reject words that no table or language model can have, before the long steps."""
+    reject_reserved(pair[1], paths[1], number)
+    for side in range(2):
+        reject_misread(pair[side], paths[side], number, is_target=side == 1)
+
+
+def check_same_words(raw: tuple[Path, Path], prepared: tuple[Path, Path], log: Log) -> None:
+    """Check text that has an alignment already, which counts the words of the raw text.
 
     Raises:
-        UserError: see `prepare_corpus`.
+        UserError: the texts differ in length, preparation split a word, or a table or language model cannot have one.
     """
-    _require_parallel(*raw, log)
-    whole = [path.with_name(f"{path.name}.whole") for path in (corpus.source, corpus.target)]
-    for side, path, prepared in zip(("source", "target"), raw, whole, strict=True):
-        system_text.prepare(side, path, prepared, log, TRAINING_TEXT_ADVICE, processes)
-    _reject_unusable_words(whole, raw, rules)
-    return _clean(whole, raw, corpus, rules, log)
-
-
-def _clean(
-    whole: Sequence[Path], raw: tuple[Path, Path], corpus: Corpus, rules: CleaningRules, log: Log
-) -> dict[str, Any]:
-    """Write the pairs that are fit for training, and delete the prepared texts; messages name the raw texts."""
-    with naming(dict(zip(whole, raw, strict=True))):
-        report = clean(whole[0], whole[1], corpus.source, corpus.target, rules)
-    if report.dropped:
-        log(f"{display_name(raw[0])} and {display_name(raw[1])}: {report}")
-    for path in whole:
-        path.unlink()
-    return asdict(report)
+    rows = report_one_sided(lines_abreast(*raw, *prepared), raw, log)
+    for number, (*before, source, target) in enumerate(rows, 1):
+        for path, old, new in zip(raw, before, (source, target), strict=True):
+            words, prepared_words = len(split_words(old)), len(split_words(new))
+            if words != prepared_words:
+                raise UserError(
+                    f"{path}: line {number}: has {words} words but {prepared_words} when prepared, so the alignment "
+                    "does not fit; give the tokenised text that was aligned, its words separated by spaces (no-break "
+                    "spaces count, too), and --tokenised"
+                )
+        check_words((source, target), raw, number)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from moses_integration.building.aligned_corpus import AlignedCorpus, read_aligned_corpus
 from moses_integration.building.extraction import LONGEST_PHRASE, extract_phrase_pairs
 from moses_integration.building.lexical import LexicalModel, estimate_lexical_model, write_lexical_tables
-from moses_integration.building.phrase_pairs import (
+from moses_integration.building.phrase_counts import (
     count_phrase_pairs,
     phrase_ranks,
     phrase_table_lines,

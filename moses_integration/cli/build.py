@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
-from moses_integration.building.build_config import BuildConfig
-from moses_integration.building.parallel_text import CleaningRules
+from moses_integration.building.preparation import Casing, TextSettings, is_language
+from moses_integration.building.system import BuildConfig, BuildInput
 from moses_integration.cli.options import add_toolkit_options, require_rereadable, toolkit_of
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, add_section_options, given_options, refuse_idle
@@ -55,7 +54,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="the text has the escapes of Moses already, such as &apos;; needs --tokenised",
     )
-    add_section_options(parser, "cleaning", CleaningRules)
     models = add_section_options(parser, "models", BuildConfig)
     models.add_argument(
         "--alignment",
@@ -78,81 +76,62 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.building.prepare import Casing
-    from moses_integration.building.system import BuildSettings, build_system
-    from moses_integration.building.system_text import TextSettings
+    from moses_integration.building.system import build_system
 
     if args.alignment and not args.validation:
         given = "with --alignment, which is of all lines, and without --validation"
-        refuse_idle(args, ["aligner", "seed", "longest_sentence", "ratio"], given)
+        refuse_idle(args, ["aligner", "longest_sentence"], given)
     if args.escaped and not args.tokenised:
         raise UsageError(
             "--escaped: tokenising would take the escapes apart; give --tokenised too, or text without them"
         )
-    config = BuildConfig(**given_options(args, BuildConfig))
-    if config.aligner != "eflomal":
-        refuse_idle(args, ["seed"], f"with --aligner {config.aligner}, which draws no random numbers")
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
     toolkit.check_folder(args.output)
     texts = (args.source, args.target, args.alignment, *(args.validation or ()))
     require_rereadable(*texts, why="what a system is built of is read several times")
-    languages = (_language(args.source_language, args.source), _language(args.target_language, args.target))
-    if not args.tokenised:
-        _require_languages(args, languages, reporter)
-    if languages[0] == languages[1]:
+    source, target = (_language(args, side, reporter) for side in ("source", "target"))
+    if source == target:
         raise UserError(
-            f"{args.source}: source and target language are both `{languages[0]}`; give --source-language and "
+            f"{args.source}: source and target language are both `{source}`; give --source-language and "
             "--target-language"
         )
     casing: Casing = args.casing or ("keep" if args.tokenised else "true")
-    settings = BuildSettings(
-        TextSettings(*languages, tokenise=not args.tokenised, casing=casing, escape=not args.escaped),
-        CleaningRules(**given_options(args, CleaningRules)),
-        config,
-        args.processes,
-    )
     with reporter.task("building") as task:
         ini = build_system(
-            args.source,
-            args.target,
+            BuildInput(args.source, args.target, args.alignment, args.validation),
             args.output,
-            settings,
+            TextSettings(source, target, tokenise=not args.tokenised, casing=casing, escape=not args.escaped),
+            BuildConfig(**given_options(args, BuildConfig)),
             toolkit.build_tables,
-            args.alignment,
-            args.validation,
-            reporter.log,
-            str(toolkit),
-            task.update,
+            processes=args.processes,
+            toolkit=str(toolkit),
+            log=reporter.log,
+            progress=task.update,
         )
     reporter.log(f"{ini.name}: written; tune its weights with `phrasescore-smt tune`")
     return 0
 
 
-def _language(given: str | None, path: Path) -> str:
-    """Return the given language, or else the extension of the file."""
-    from moses_integration.building.system_text import is_language
-
-    language = given or (path.with_suffix("") if path.suffix in (".gz", ".xz", ".zst", ".bz2") else path).suffix[1:]
-    if not language:
-        raise UserError(f"{path}: its name does not end in a language, as train.en does; give the language by option")
-    if not is_language(language):
-        raise UserError(f"{path}: `{language}` cannot be a language here; give letters and digits, as in en, by option")
-    return language
-
-
-def _require_languages(args: argparse.Namespace, languages: Sequence[str], reporter: Reporter) -> None:
-    """Check that the language codes are valid; warn if the tokeniser has no rules for one."""
+def _language(args: argparse.Namespace, side: str, reporter: Reporter) -> str:
+    """Return the given language of a side, or else the extension of its file; warn if the tokeniser has no rules."""
     from phrasescore.tokenisation import has_rules
 
-    for side, language in zip(("source", "target"), languages, strict=True):
+    path: Path = getattr(args, side)
+    option = f"--{side}-language"
+    given = getattr(args, f"{side}_language")
+    language = given or (path.with_suffix("") if path.suffix in (".gz", ".xz", ".zst", ".bz2") else path).suffix[1:]
+    if not language:
+        raise UserError(f"{path}: its name does not end in a language, as train.en does; give {option}")
+    name = option if given else path
+    if not is_language(language):
+        raise UserError(f"{name}: `{language}` cannot be a language; give letters and digits, as in en, by {option}")
+    if not args.tokenised:
         if not re.fullmatch("[a-z]{2,3}", language):
-            given = f"--{side}-language" if getattr(args, f"{side}_language") else getattr(args, side)
             raise UserError(
-                f"{given}: `{language}` is no code of a language, two or three small letters by which words are split; "
-                f"give one by --{side}-language, or --tokenised if they are split"
+                f"{name}: `{language}` is not a language code of two or three small letters, which selects the rules "
+                f"of the tokeniser; give one by {option}, or --tokenised"
             )
         if not has_rules(language):
-            reporter.log(
-                f"{language}: the tokeniser does not know this language's abbreviations, and takes English ones"
-            )
+            reporter.log(f"{language}: the tokeniser has no abbreviations of this language, and uses English ones")
+    return language

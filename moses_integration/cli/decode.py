@@ -83,7 +83,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.building.system_text import SystemText
+    from moses_integration.building.preparation import SystemText
     from moses_integration.prepared_text import prepare_text
     from moses_integration.toolkits.toolkit import NbestRequest
     from phrasescore.errors import naming

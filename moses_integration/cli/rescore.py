@@ -166,7 +166,7 @@ def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> N
 
 
 def _apply(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> None:
-    from moses_integration.building.system_text import SystemText
+    from moses_integration.building.preparation import SystemText
     from moses_integration.prepared_text import prepare_text
     from moses_integration.rescoring.tuned_weights import TunedWeights
     from phrasescore.files import read_lines, write_lines

@@ -9,6 +9,7 @@ Shape suffix N: sentence pairs of the text.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
@@ -21,8 +22,8 @@ from scipy.sparse.csgraph import connected_components
 from moses_integration.building.aligned_corpus import Corpus, read_aligned_corpus
 from moses_integration.building.extraction import LONGEST_PHRASE
 from moses_integration.building.language_model import ORDERS, build_language_model
+from moses_integration.building.preparation import SystemText
 from moses_integration.building.system_folder import CORPUS, REPORT
-from moses_integration.building.system_text import SystemText
 from moses_integration.building.translation_tables import (
     PHRASE_TABLE,
     REORDERING_TABLE,
@@ -34,7 +35,7 @@ from moses_integration.ini import FeatureLine, MosesIni
 from phrasescore.errors import UserError, naming
 from phrasescore.files import write_lines
 from phrasescore.files.documents import read_json
-from phrasescore.text import Log, no_log, note_one_sided, text_lines
+from phrasescore.text import Log, lines_abreast, no_log, report_one_sided, text_lines
 
 Groups = NDArray[np.int64]
 
@@ -107,7 +108,8 @@ def build_folds(
     """
     # Read the whole text first, so that messages have file names and line numbers that the user knows.
     read_aligned_corpus(*corpus)
-    note_one_sided(text_lines(corpus.source), text_lines(corpus.target), (corpus.source, corpus.target), log)
+    sides = corpus.source, corpus.target
+    deque(report_one_sided(lines_abreast(*sides), sides, log), maxlen=0)
     group_N = group_pairs(corpus)
     fold_N = assign_folds(group_N)
     if not fold_N.any():

@@ -25,7 +25,7 @@ from phrasescore.configuration import flags_of
 from phrasescore.errors import UsageError
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input
 from phrasescore.pairs import PairData
-from phrasescore.sentences import ParallelText
+from phrasescore.parallel_text import ParallelText
 from phrasescore.training.layers import check_nothing_is_held_out, read_presets
 from phrasescore.training.settings import DEFAULT_PRESETS, PRESETS, SECTIONS, LearnsFrom, Settings
 from phrasescore.training.torchrun import joined

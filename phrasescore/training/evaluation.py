@@ -16,7 +16,7 @@ from phrasescore.log_probs import perplexity
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
-from phrasescore.sentences import MeasuredLoss
+from phrasescore.parallel_text import MeasuredLoss
 from phrasescore.training.batches import batches_in_order
 
 _BATCH, _SYMBOLS = 1024, 1 << 15

@@ -20,7 +20,7 @@ from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.initialisation import start_at_frequencies
 from phrasescore.nn.size import check_size
 from phrasescore.pairs import PairData, PhrasePairs, hash_pairs, hash_phrases, read_table
-from phrasescore.sentences import ParallelText, SentenceConfig, first_sentences, read_sentences
+from phrasescore.parallel_text import ParallelText, SentenceConfig, first_sentences, read_sentences
 from phrasescore.training.batches import hold_out_sentences, split_held_out
 from phrasescore.training.bleu import BleuSample, load_corpus_bleu
 from phrasescore.training.in_context import ContextTask

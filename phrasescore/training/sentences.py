@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from phrasescore.pairs import PhrasePairs
-from phrasescore.sentences import MeasuredLoss
+from phrasescore.parallel_text import MeasuredLoss
 from phrasescore.training.bleu import BleuSample
 from phrasescore.training.evaluation import SentenceLoss, sentence_loss
 from phrasescore.training.pair_task import PairTask

@@ -13,7 +13,7 @@ from phrasescore.configuration import Section, options_of, refuse_given
 from phrasescore.errors import UsageError, spelled
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
-from phrasescore.sentences import SentenceConfig
+from phrasescore.parallel_text import SentenceConfig
 from phrasescore.training.by_size import settings_by_size
 from phrasescore.training.layers import AT_CONSTANT_RATE, Layer, merge_layers, read_preset
 from phrasescore.training.training_config import TrainingConfig, fixed_values

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.building.language_model import build_language_model
+from moses_integration.building.language_model import estimate_embedded
 from tests.conftest import MINI
 from tests.moses_integration.decoder.small_system import TARGET_WORDS
 
@@ -36,5 +36,5 @@ def language_models(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     (folder / "text").write_bytes(b"".join(lines))
     models = [folder / f"{order}.arpa" for order in (2, 3)]
     for order, path in zip((2, 3), models, strict=True):
-        build_language_model(folder / "text", path, order, estimator="embedded")
+        estimate_embedded(folder / "text", path, order)
     return models

@@ -16,9 +16,9 @@ from phrasescore.errors import UsageError, UserError
 from phrasescore.model_folder import load_model
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
+from phrasescore.parallel_text import ParallelText, SentenceConfig, read_sentences
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import in_sentences
-from phrasescore.sentences import ParallelText, SentenceConfig, read_sentences
 from phrasescore.training.in_context import ContextTask
 from phrasescore.training.loop import Trainer
 from phrasescore.training.ranks import ALONE
@@ -90,7 +90,7 @@ def test_the_loss_falls_and_is_that_of_pairs_in_their_sentences(
 
 
 def _occurrences(text: ParallelText, folder: Path) -> Any:
-    from phrasescore.sentences import read_sentences
+    from phrasescore.parallel_text import read_sentences
 
     return extract_phrases(read_sentences(text, folder, DataConfig(), SentenceConfig()).pairs)
 

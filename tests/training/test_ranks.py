@@ -23,8 +23,8 @@ from phrasescore.lm.lm_training import prepare as prepare_lm
 from phrasescore.model_folder import TRAINING_STATE, load_model
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.pairs import DataConfig, read_table
+from phrasescore.parallel_text import ParallelText, SentenceConfig
 from phrasescore.phrases import Phrases
-from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.process_group import RankGroup, _mapped, _write, joined_group
 from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks

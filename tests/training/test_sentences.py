@@ -22,11 +22,11 @@ from phrasescore.model_folder import load_model
 from phrasescore.nn.architecture import ModelConfig, NeuralLmConfig
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import DataConfig
+from phrasescore.parallel_text import MeasuredLoss, ParallelText, SentenceConfig
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translator
-from phrasescore.sentences import MeasuredLoss, ParallelText, SentenceConfig
 from phrasescore.training import bleu
 from phrasescore.training.evaluation import sentence_loss
 from phrasescore.training.loop import Trainer

@@ -19,7 +19,6 @@ from experiments.ablation.run import Ablation
 from experiments.ablation.summary import shown, summary
 from experiments.pages.results import Results
 from experiments.steps import Json
-from moses_integration.building.build_config import BuildConfig
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.metrics import measure, p_value_over_runs
 from moses_integration.nbest import NbestEntry
@@ -88,21 +87,6 @@ def test_moses_has_no_neural_language_model(tmp_path: Path, monkeypatch: pytest.
     Ablation(Config(rows=tuple(rows[:2])), tmp_path, {}, silent)
     with pytest.raises(UserError, match=r"\+CSLM\+S2S: Moses has no neural language model"):
         Ablation(Config(rows=tuple(rows)), tmp_path, {}, silent)
-
-
-def test_the_usual_seed_is_left_to_the_command(tmp_path: Path) -> None:
-    """The default seed is not passed to the command.
-
-    A deterministic aligner rejects a seed, and steps recorded by earlier versions without a seed stay valid.
-    """
-    build = BuildConfig(aligner="hmm")
-    assert Ablation(Config(build=build), tmp_path, {}, silent)._build_options == {
-        "aligner": "hmm",
-        "order": 5,
-        "longest_phrase": 7,
-    }
-    build = BuildConfig(seed=2)
-    assert Ablation(Config(build=build), tmp_path, {}, silent)._build_options["seed"] == 2
 
 
 def test_a_section_that_the_decoder_does_not_know_is_refused(tmp_path: Path) -> None:

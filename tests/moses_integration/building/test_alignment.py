@@ -39,9 +39,6 @@ def test_every_method_finds_obvious_links(method: Method, corpus: Corpus, tmp_pa
     report = align(*corpus, tmp_path / "links", method)
     assert set(read_lines(tmp_path / "links")) == {b"0-0 1-3 2-1 3-2"}
     assert (report.pairs, report.links, report.unlinked) == (96, 4 * 96, 0)
-    # 5000 / sqrt(96) = 510
-    sampled = {"ibm1": 127, "hmm": 127, "fertility": 510}
-    assert report.iterations == (sampled if method == "eflomal" else dict.fromkeys(METHODS[method], 5))
 
 
 def agreement(ours: Path, theirs: Path) -> float:
@@ -55,10 +52,8 @@ def agreement(ours: Path, theirs: Path) -> float:
 
 def test_links_agree_with_the_original_eflomal(tmp_path: Path) -> None:
     """Links agree with those of the original eflomal on a corpus with clitics, split negation and reordering."""
-    report = align(MINI / "train.en", MINI / "train.fr", tmp_path / "links.gz", "eflomal")
+    align(MINI / "train.en", MINI / "train.fr", tmp_path / "links.gz", "eflomal")
     assert agreement(tmp_path / "links.gz", MINI / "train.align") > 0.95
-    # 5000 / sqrt(1000) = 158
-    assert report.iterations == {"ibm1": 39, "hmm": 39, "fertility": 158}
 
 
 @pytest.mark.slow
@@ -76,20 +71,18 @@ def test_links_of_a_real_corpus_agree_with_the_original_eflomal(tmp_path: Path) 
     assert agreement(tmp_path / "links", golden) > 0.96
 
 
-def test_the_seed_alone_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Links depend on the seed alone, not on the run or the number of threads."""
+def test_the_number_of_threads_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     for path, language in ((source, "en"), (target, "fr")):
         path.write_bytes(b"\n".join(islice(read_lines(MINI / f"train.{language}"), 100)))
 
-    def links(seed: int, processes: int | None = None) -> bytes:
-        align(source, target, tmp_path / "links", "eflomal", seed=seed, processes=processes)
+    def links(processes: int | None = None) -> bytes:
+        align(source, target, tmp_path / "links", "eflomal", processes=processes)
         return (tmp_path / "links").read_bytes()
 
-    one_thread = links(1, processes=1)
+    one_thread = links(1)
     monkeypatch.setattr(alignment, "available_cores", lambda: 6)
-    assert links(1) == one_thread
-    assert links(2) != one_thread
+    assert links() == one_thread
 
 
 def test_a_pair_that_cannot_be_aligned_gets_an_empty_line(corpus: Corpus, tmp_path: Path) -> None:
@@ -106,7 +99,7 @@ def test_a_pair_that_cannot_be_aligned_gets_an_empty_line(corpus: Corpus, tmp_pa
     links = list(read_lines(tmp_path / "links"))
     assert [number for number, line in enumerate(links) if not line] == [0, 51, 52, 99]
     assert set(links) == {b"", b"0-0 1-3 2-1 3-2"}
-    assert (report.pairs, report.unlinked, report.seed) == (100, 4, None)
+    assert (report.pairs, report.unlinked) == (100, 4)
 
 
 def test_any_bytes_are_words(corpus: Corpus, tmp_path: Path) -> None:

@@ -16,33 +16,40 @@ import pytest
 
 from moses_integration.building import alignment as word_aligner
 from moses_integration.building.aligned_corpus import Corpus
-from moses_integration.building.build_config import BuildConfig
-from moses_integration.building.system import BuildSettings as Settings
-from moses_integration.building.system import build_system
-from moses_integration.building.system_text import SystemText, TextSettings
+from moses_integration.building.preparation import SystemText, TextSettings
+from moses_integration.building.system import BuildConfig, BuildInput, TableBuilder, build_system
 from moses_integration.ini import MosesIni, add_columns
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit
-from moses_integration.toolkits.toolkit import BuildingToolkit, NbestRequest, TuningRequest
+from moses_integration.toolkits.toolkit import NbestRequest, TuningRequest
 from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.errors import UserError
-from phrasescore.text import ProgressCallback
+from phrasescore.text import Log, ProgressCallback, no_log
 from tests.conftest import MINI
 from tests.moses_integration.building.test_alignment import die
 
-TOKENISED = Settings(TextSettings("en", "fr", tokenise=False, casing="keep", escape=False), config=BuildConfig(order=3))
+TOKENISED = TextSettings("en", "fr", tokenise=False, casing="keep", escape=False)
+TRIGRAMS = BuildConfig(order=3)
 IBM1 = BuildConfig(aligner="ibm1", order=3)
+EMBEDDED = EmbeddedToolkit(1)
 TABLES = ("phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lex.e2f", "lex.f2e")
 
 
 def build(
-    folder: Path, toolkit: BuildingToolkit | None = None, settings: Settings = TOKENISED, alignment: Path | None = None
+    folder: Path,
+    source: Path = MINI / "train.en",
+    target: Path = MINI / "train.fr",
+    alignment: Path | None = MINI / "train.align",
+    validation: tuple[Path, Path] | None = None,
+    *,
+    text: TextSettings = TOKENISED,
+    config: BuildConfig = TRIGRAMS,
+    tables: TableBuilder = EMBEDDED.build_tables,
+    log: Log = no_log,
 ) -> MosesIni:
-    """Build a system from the mini corpus."""
-    texts = (MINI / "train.en", MINI / "train.fr")
-    tables = (toolkit or EmbeddedToolkit(1)).build_tables
-    return build_system(*texts, folder, settings, tables, alignment or MINI / "train.align")
+    """Build a system, from the mini corpus by default."""
+    return build_system(BuildInput(source, target, alignment, validation), folder, text, config, tables, log=log)
 
 
 def content(path: Path) -> bytes:
@@ -103,8 +110,7 @@ def test_the_report_says_of_what(system: Path) -> None:
         key: {"path": str(MINI / name), "sha256": hashlib.sha256((MINI / name).read_bytes()).hexdigest()}
         for key, name in names.items()
     }
-    # The alignment is given, so no line is dropped.
-    assert set(report["settings"]) == {"text", "order", "longest_phrase"}
+    assert set(report["settings"]) == {"text", "longest_sentence", "aligner", "order", "longest_phrase"}
     assert {"phrasescore", "python", "numpy", "torch"} <= report["versions"].keys()
 
 
@@ -118,9 +124,7 @@ def test_each_step_is_told_of_and_the_estimator_is_named(tmp_path: Path, no_mose
     for name, lines in (("a.en", "a b\nb a\n"), ("a.fr", "x y\ny x\n"), ("a.align", "0-0 1-1\n0-0 1-1\n")):
         (tmp_path / name).write_text(lines)
     told: list[str] = []
-    source, target, alignment = (tmp_path / name for name in ("a.en", "a.fr", "a.align"))
-    tables = EmbeddedToolkit(1).build_tables
-    build_system(source, target, tmp_path / "system", TOKENISED, tables, alignment, log=told.append)
+    build(tmp_path / "system", tmp_path / "a.en", tmp_path / "a.fr", tmp_path / "a.align", log=told.append)
     assert [line.partition(":")[0] for line in told] == ["text", "alignment", "tables", *2 * ["language model"]]
     assert told[3] == "language model: estimator embedded"
 
@@ -130,8 +134,7 @@ def test_text_that_is_not_utf8_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "a.fr").write_bytes(b"x y\n\xe9 x\n")
     (tmp_path / "a.align").write_text("0-0 1-1\n0-0 1-1\n")
     told: list[str] = []
-    texts = (tmp_path / "a.en", tmp_path / "a.fr", tmp_path / "system")
-    build_system(*texts, TOKENISED, EmbeddedToolkit(1).build_tables, tmp_path / "a.align", log=told.append)
+    build(tmp_path / "system", tmp_path / "a.en", tmp_path / "a.fr", tmp_path / "a.align", log=told.append)
     assert [line for line in told if "UTF-8" in line] == [
         f"{tmp_path}/a.fr: lines that are not UTF-8: 1, the first one 2; words in another encoding fit nothing else, "
         "so convert the text, by `iconv` for one"
@@ -141,11 +144,10 @@ def test_text_that_is_not_utf8_is_told_of(tmp_path: Path) -> None:
 def test_a_given_alignment_keeps_every_line(tmp_path: Path) -> None:
     for name, lines in (("a.en", "a b\n\nc\n"), ("a.fr", "x y\nz\nw\n"), ("a.align", "0-0 1-1\n\n0-0\n")):
         (tmp_path / name).write_text(lines)
-    texts, tables = (tmp_path / "a.en", tmp_path / "a.fr"), EmbeddedToolkit(1).build_tables
-    build_system(*texts, tmp_path / "system", TOKENISED, tables, tmp_path / "a.align")
+    texts = tmp_path / "a.en", tmp_path / "a.fr"
+    build(tmp_path / "system", *texts, tmp_path / "a.align")
     assert (tmp_path / "system/corpus/train.en").read_text() == "a b\n\nc\n"
-    settings = replace(TOKENISED, config=IBM1)
-    build_system(*texts, tmp_path / "other", settings, tables)
+    build(tmp_path / "other", *texts, None, config=IBM1)
     assert (tmp_path / "other/corpus/train.en").read_text() == "a b\nc\n"
     report = json.loads((tmp_path / "other/build.json").read_text())
     assert (report["text"]["kept"], report["text"]["dropped"]) == (2, {"empty": 1})
@@ -158,9 +160,8 @@ def test_phrase_pairs_of_other_sentences(tmp_path: Path, alignment: Path | None)
 
     They do not change the alignment of the training text if it is given.
     """
-    settings, folder = replace(TOKENISED, config=IBM1), tmp_path / "system"
-    texts, others = (MINI / "train.en", MINI / "train.fr"), (MINI / "dev.en", MINI / "dev.fr")
-    build_system(*texts, folder, settings, EmbeddedToolkit(1).build_tables, alignment, others)
+    folder = tmp_path / "system"
+    build(folder, alignment=alignment, validation=(MINI / "dev.en", MINI / "dev.fr"), config=IBM1)
     corpus = folder / "corpus"
     for language in ("en", "fr"):
         assert (corpus / f"validation.{language}").read_bytes() == (MINI / f"dev.{language}").read_bytes()
@@ -181,10 +182,9 @@ def test_an_alignment_that_is_killed_names_the_text_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: tuple[Path, Path] | None
 ) -> None:
     monkeypatch.setattr(word_aligner, "_train", die)
-    texts, tables = (MINI / "train.en", MINI / "train.fr"), EmbeddedToolkit(1).build_tables
     with pytest.raises(UserError, match="killed, probably for memory") as caught:
-        build_system(*texts, tmp_path / "system", TOKENISED, tables, validation=others)
-    assert str(caught.value).startswith(f"{texts[0]}: ")
+        build(tmp_path / "system", alignment=None, validation=others)
+    assert str(caught.value).startswith(f"{MINI / 'train.en'}: ")
     assert not (tmp_path / "system").exists()
 
 
@@ -192,13 +192,13 @@ def test_a_build_that_fails_leaves_the_old_system_as_it_was(system: Path, tmp_pa
     folder = shutil.copytree(system, tmp_path / "system")
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     (tmp_path / "bad.align").write_text("0-0\n" * 999 + "0-99\n")
-    other = replace(TOKENISED, text=replace(TOKENISED.text, casing="true"))
+    other = replace(TOKENISED, casing="true")
     for alignment, message in (
         ("nowhere.align", r"nowhere\.align: cannot be read"),
         ("bad.align", "line 1000: the point `0-99` lies outside the sentence"),
     ):
         with pytest.raises(UserError, match=message):
-            build(folder, settings=other, alignment=tmp_path / alignment)
+            build(folder, text=other, alignment=tmp_path / alignment)
         assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
         assert not (folder / ".building").exists()
         with pytest.raises(UserError, match=message):
@@ -217,11 +217,11 @@ def test_messages_about_a_ready_alignment_name_the_files_given(tmp_path: Path) -
 
 def test_other_text_whose_sides_differ_in_length_is_named(tmp_path: Path) -> None:
     (tmp_path / "dev.fr").write_text("un chien\n")
-    texts, others = (MINI / "train.en", MINI / "train.fr"), (MINI / "dev.en", tmp_path / "dev.fr")
+    others = MINI / "dev.en", tmp_path / "dev.fr"
     with pytest.raises(
         UserError, match=f"^{re.escape(str(others[0]))}: has .* lines but {re.escape(str(others[1]))} has 1;"
     ):
-        build_system(*texts, tmp_path / "system", TOKENISED, EmbeddedToolkit(1).build_tables, validation=others)
+        build(tmp_path / "system", alignment=None, validation=others, config=IBM1)
     assert not (tmp_path / "system").exists()
 
 
@@ -232,9 +232,8 @@ def test_what_a_message_names_is_kept(tmp_path: Path) -> None:
         (folder / "model.log").write_text("why")
         raise UserError(f"the step failed; see {folder / 'model.log'}")
 
-    texts = (MINI / "train.en", MINI / "train.fr", tmp_path / "system")
     with pytest.raises(UserError, match="the step failed"):
-        build_system(*texts, TOKENISED, fail, MINI / "train.align")
+        build(tmp_path / "system", tables=fail)
     assert (tmp_path / "system/.building/model.log").read_text() == "why"
 
 
@@ -267,15 +266,6 @@ def test_what_lies_beside_a_system_stays(system: Path, tmp_path: Path) -> None:
     assert [(folder / name).read_text() for name in names] == [*names]
 
 
-def test_text_in_what_an_interrupted_build_left_is_refused(tmp_path: Path) -> None:
-    text = tmp_path / "system/.building/corpus/train.en"
-    text.parent.mkdir(parents=True)
-    shutil.copy(MINI / "train.en", text)
-    with pytest.raises(UserError, match=r"train\.en: is a file of an interrupted build, .*; move it elsewhere"):
-        build_system(text, MINI / "train.fr", tmp_path / "system", TOKENISED, EmbeddedToolkit(1).build_tables)
-    assert text.read_bytes() == (MINI / "train.en").read_bytes()
-
-
 @pytest.mark.parametrize("before", ["nothing", "an empty folder", "a system"])
 def test_a_build_that_was_killed_can_be_repeated(system: Path, tmp_path: Path, before: str) -> None:
     folder = tmp_path / "system"
@@ -284,27 +274,17 @@ def test_a_build_that_was_killed_can_be_repeated(system: Path, tmp_path: Path, b
     if before == "a system":
         shutil.copytree(system, folder)
     # Killed during the work, then while moving the new system into place.
-    for place in ("EmbeddedToolkit.build_tables", "moses_integration.building.system.write_initial_ini"):
+    for place in ("toolkits.embedded.build_tables", "building.system.write_initial_ini"):
         code = (
             "import os\nfrom tests.moses_integration.building import test_system\n"
             "from tests.moses_integration.building.test_system import *\nimport moses_integration.building.system\n"
-            f"{place} = lambda *given: os._exit(9)\nbuild(Path({str(folder)!r}))"
+            f"moses_integration.{place} = lambda *given: os._exit(9)\nbuild(Path({str(folder)!r}))"
         )
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
     build(folder)
     assert {path.relative_to(folder) for path in folder.rglob("*")} == {
         path.relative_to(system) for path in system.rglob("*")
     }
-
-
-def test_a_hidden_folder_that_another_has_put_there_is_not_emptied(tmp_path: Path) -> None:
-    (tmp_path / "precious").mkdir()
-    (tmp_path / "precious/file").write_text("precious")
-    (tmp_path / "system").mkdir()
-    (tmp_path / "system/.building").symlink_to(tmp_path / "precious")
-    with pytest.raises(UserError, match=r"system/\.building: is a link or belongs to another user, and would be"):
-        build(tmp_path / "system")
-    assert (tmp_path / "precious/file").read_text() == "precious"
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
@@ -317,9 +297,8 @@ def test_two_builds_in_one_folder(tmp_path: Path) -> None:
     def build_again(corpus: Corpus, folder: Path, longest: int, progress: ProgressCallback) -> None:
         build(tmp_path / "system")
 
-    texts = (MINI / "train.en", MINI / "train.fr", tmp_path / "system")
     with pytest.raises(UserError, match="system: another build is running in it; wait for it or give another folder"):
-        build_system(*texts, TOKENISED, build_again, MINI / "train.align")
+        build(tmp_path / "system", tables=build_again)
     assert not (tmp_path / "system").exists()
 
 
@@ -334,8 +313,7 @@ def test_a_system_takes_the_place_of_another(system: Path, tmp_path: Path) -> No
         (folder / name).parent.mkdir(parents=True)
         (folder / name).touch()
     corpus = folder / "corpus"
-    tables = EmbeddedToolkit(1).build_tables
-    build_system(corpus / "train.en", corpus / "train.fr", folder, TOKENISED, tables, corpus / "train.align")
+    build(folder, corpus / "train.en", corpus / "train.fr", corpus / "train.align")
     assert {path.relative_to(folder) for path in folder.rglob("*")} == {
         path.relative_to(system) for path in system.rglob("*")
     }
@@ -349,28 +327,9 @@ def test_an_alignment_of_other_words_is_refused(tmp_path: Path) -> None:
     """
     for name, lines in (("a.en", "a b .\na, b.\n"), ("a.fr", "x y .\nx, y.\n"), ("a.align", "0-0\n1-1\n")):
         (tmp_path / name).write_text(lines)
-    settings = replace(TOKENISED, text=TextSettings("en", "fr"))
+    texts = tmp_path / "a.en", tmp_path / "a.fr", tmp_path / "a.align"
     with pytest.raises(UserError, match=r"a\.en: line 2: has 2 words but 4 when prepared, .* --tokenised"):
-        build_system(
-            tmp_path / "a.en",
-            tmp_path / "a.fr",
-            tmp_path / "system",
-            settings,
-            EmbeddedToolkit(1).build_tables,
-            tmp_path / "a.align",
-        )
-
-
-def test_tokenised_text_that_is_escaped_already_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.en").write_text("it &apos;s\n")
-    (tmp_path / "a.fr").write_text("c&apos; est\n")
-    settings = replace(TOKENISED, text=replace(TOKENISED.text, escape=True))
-    with pytest.raises(
-        UserError, match=r"a\.en: line 1: has `&apos;`, .*; give --tokenised --escaped, or write `'` if only"
-    ):
-        build_system(
-            tmp_path / "a.en", tmp_path / "a.fr", tmp_path / "system", settings, EmbeddedToolkit(1).build_tables
-        )
+        build(tmp_path / "system", *texts, text=TextSettings("en", "fr"))
 
 
 @pytest.mark.parametrize(
@@ -397,24 +356,22 @@ def test_words_that_cannot_be_are_refused_before_the_alignment(
     texts, good = (tmp_path / "a.en", tmp_path / "a.fr"), (MINI / "train.en", MINI / "train.fr")
     monkeypatch.setattr("moses_integration.building.system.align", None)
     monkeypatch.setattr("moses_integration.building.system.align_together", None)
-    tables, validation = EmbeddedToolkit(1).build_tables, texts if part == "validation" else good
+    train, validation = (texts, good) if part == "training" else (good, texts)
     with pytest.raises(UserError, match=message):
-        build_system(
-            *(texts if part == "training" else good), tmp_path / "system", TOKENISED, tables, validation=validation
-        )
+        build(tmp_path / "system", *train, None, validation)
 
 
-def test_other_text_that_is_escaped_already_is_refused(tmp_path: Path) -> None:
+def test_text_that_is_escaped_already_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.en").write_text("the child\n")
     (tmp_path / "a.fr").write_text("l&apos; enfant\n")
-    settings = replace(TOKENISED, text=replace(TOKENISED.text, escape=True))
-    with pytest.raises(
-        UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give text without escapes, or --prepared if"
-    ):
-        SystemText(tmp_path, settings.text).prepare("target", tmp_path / "a.fr", tmp_path / "prepared")
-    texts, others = (MINI / "train.en", MINI / "train.fr"), (tmp_path / "a.en", tmp_path / "a.fr")
-    with pytest.raises(UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give --tokenised --escaped, or write `'`"):
-        build_system(*texts, tmp_path / "system", settings, EmbeddedToolkit(1).build_tables, validation=others)
+    text, logged = replace(TOKENISED, escape=True), list[str]()
+    SystemText(tmp_path, text).prepare("target", tmp_path / "a.fr", tmp_path / "prepared", logged.append)
+    others = tmp_path / "a.en", tmp_path / "a.fr"
+    build(tmp_path / "system", validation=others, text=text, config=IBM1, log=logged.append)
+    fault = f"{tmp_path}/a.fr: has 1 of Moses' escapes, as &apos;, which are treated as text; give "
+    without, build_option = (line.removeprefix(fault) for line in logged if line.startswith(fault))
+    assert without.startswith("text without escapes, or --prepared if")
+    assert build_option == "--tokenised --escaped"
 
 
 # Text
@@ -426,10 +383,7 @@ def test_dev_text_is_prepared_as_the_training_text_was(tmp_path: Path, casing: s
         lines = [line.capitalize() for line in (MINI / f"train.{side}").read_text().splitlines()[:40]]
         (tmp_path / f"raw.{side}").write_text("\n".join(lines) + "\nParis [x] | « L'été » costs 3 < 4.\n")
     text = TextSettings("en", "fr", casing="true" if casing == "true" else "lower")
-    settings = replace(TOKENISED, text=text, config=IBM1)
-    ini = build_system(
-        tmp_path / "raw.en", tmp_path / "raw.fr", tmp_path / "system", settings, EmbeddedToolkit(1).build_tables
-    )
+    ini = build(tmp_path / "system", tmp_path / "raw.en", tmp_path / "raw.fr", None, text=text, config=IBM1)
     prepared = SystemText.of(ini)
     assert prepared is not None
     for side, name in (("source", "en"), ("target", "fr")):
@@ -450,7 +404,7 @@ def test_preparation_is_found_though_table_and_ini_stand_elsewhere(system: Path,
     ini.write(tmp_path / "tuned.ini")
     found = SystemText.of(MosesIni.read(tmp_path / "tuned.ini"))
     assert found is not None
-    assert found.settings == TOKENISED.text
+    assert found.settings == TOKENISED
 
 
 @pytest.mark.parametrize(
@@ -488,11 +442,11 @@ def test_both_toolkits_build_the_same_and_use_each_others_systems(
 ) -> None:
     source, reference = small_dev
     moses = MosesToolkit(Installation(moses_home), 2)
-    build(tmp_path / "system", moses)
+    build(tmp_path / "system", tables=moses.build_tables)
     for name in TABLES:
         assert content(tmp_path / "system" / name) == content(system / name), name
     assert (tmp_path / "system/moses.ini").read_bytes() == (system / "moses.ini").read_bytes()
-    embedded = EmbeddedToolkit(1)
+    embedded = EMBEDDED
     found = []
     for toolkit, folder in ((moses, system), (embedded, tmp_path / "system")):
         ini = MosesIni.read(folder / "moses.ini")
@@ -519,7 +473,11 @@ def test_what_moses_would_misread_is_refused(moses_home: Path, tmp_path: Path) -
     """An alignment point outside its sentence is an error, although Moses' extraction accepts it."""
     (tmp_path / "train.align").write_text("0-0\n" * 999 + "0-99\n")
     with pytest.raises(UserError, match="line 1000: the point `0-99` lies outside the sentence"):
-        build(tmp_path / "system", MosesToolkit(Installation(moses_home), 1), alignment=tmp_path / "train.align")
+        build(
+            tmp_path / "system",
+            alignment=tmp_path / "train.align",
+            tables=MosesToolkit(Installation(moses_home), 1).build_tables,
+        )
 
 
 @pytest.mark.moses

@@ -11,7 +11,7 @@ import pytest
 
 from moses_integration.building import translation_tables
 from moses_integration.building.extraction import extract_phrase_pairs
-from moses_integration.building.phrase_pairs import count_phrase_pairs, phrase_ranks, phrase_table_lines
+from moses_integration.building.phrase_counts import count_phrase_pairs, phrase_ranks, phrase_table_lines
 from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERING_TABLE, TableCounts, build_tables
 from phrasescore import aligned_phrases
 from phrasescore.errors import UserError

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, islice, repeat
+from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from phrasescore.aligned_phrases import parse_points
 from phrasescore.configuration import setting
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import display_name, open_input
+from phrasescore.files import display_name
 from phrasescore.pairs import (
     DataConfig,
     PairData,
@@ -30,17 +30,16 @@ from phrasescore.pairs import (
 )
 from phrasescore.phrases import Phrases
 from phrasescore.text import (
-    LineReader,
     Log,
     ProgressCallback,
     chunks,
     counted,
     lines_abreast,
-    lines_of,
     no_log,
     no_progress,
-    noting_one_sided,
-    utf8_lines_of,
+    report_one_sided,
+    text_lines,
+    utf8_lines,
 )
 from phrasescore.vocabulary import Vocabulary
 from phrasescore.words import join_words
@@ -48,6 +47,9 @@ from phrasescore.words import join_words
 MeasuredLoss = Literal["teacher-forced", "free-running"]
 
 _LINES_AT_ONCE = 10_000
+
+_Row = tuple[bytes, bytes, bytes]
+"""Source, target, and alignment points, empty without an alignment file."""
 
 
 @dataclass(frozen=True)
@@ -96,16 +98,6 @@ class ParallelText:
         return f"{display_name(self.source)} and {display_name(self.target)}"
 
 
-class _Line(NamedTuple):
-    """A line of both files, tokenised, words separated by single spaces."""
-
-    source: bytes
-    target: bytes
-    points: bytes
-    """The word alignment; empty without an alignment file."""
-    number: int
-
-
 def read_sentences(
     text: ParallelText,
     folder: Path,
@@ -125,33 +117,33 @@ def read_sentences(
         data: vocabulary sizes, direction.
         config: minimum count, maximum length.
         vocabularies: the vocabularies of the network, for validation text; None for training text.
-        progress: progress callback.
-        log: called for unusual lines.
+        progress: receives the number of lines.
+        log: receives warnings about unusual lines.
     """
     longest = config.max_words if vocabularies is None else None
+    read = partial(text_lines if vocabularies is None else utf8_lines, log=log)
     digest = hashlib.sha256()
     lines, kept = 0, 0
     with open_sides(folder) as (source_side, target_side), closing(PhraseFile(folder)) as point_file:
-        sides = orient((source_side, target_side), data.direction)
-        reader = partial(lines_of if vocabularies is None else utf8_lines_of, log=log)
-        for chunk, share_read in _chunks(text, reader, log):
+        for chunk in chunks(_rows(text, read, log), _LINES_AT_ONCE, lambda row: sum(map(len, row))):
+            usable = [(number, *row) for number, row in enumerate(chunk, lines + 1) if _is_usable(row, longest)]
             lines += len(chunk)
-            usable = [line for line in chunk if _is_usable(line, longest)]
             kept += len(usable)
             weight = np.ones(len(usable), np.float32)
             hashes = (
-                source_side.add([line.source for line in usable], weight),
-                target_side.add([line.target for line in usable], weight),
+                source_side.add([source for _, source, _, _ in usable], weight),
+                target_side.add([target for _, _, target, _ in usable], weight),
             )
             digest.update(hash_pairs(*hashes).tobytes())
             if text.alignment is not None:
-                points = Phrases.from_lists(_points_of(line, text.alignment) for line in usable)
+                points = Phrases.from_lists(_points_of(*row, text.alignment) for row in usable)
                 digest.update(points.lengths.tobytes())
                 digest.update(points.ids.tobytes())
                 point_file.append(points)
-            progress(share_read, counted(lines, "line"))
+            progress(None, counted(lines, "line"))
         if not kept:
             raise UserError(f"{text}: contain no usable sentence pairs; give longer texts or a larger `max_words`")
+        sides = orient((source_side, target_side), data.direction)
         vocabularies = vocabularies or choose_vocabularies(sides, data, config.min_count, log)
         source, target, words = finish_sides(sides, vocabularies, digest)
         alignment = None if text.alignment is None else point_file.phrases()
@@ -162,13 +154,19 @@ def read_sentences(
 
 def first_sentences(text: ParallelText, number: int, data: DataConfig) -> tuple[list[bytes], list[bytes]]:
     """Return the first non-empty pairs of a validation text, as the network's input and output."""
-    lines = (line for chunk, _ in _chunks(text, utf8_lines_of) for line in chunk)
-    first = list(islice((line for line in lines if _is_usable(line, None)), number))
-    return orient(([line.source for line in first], [line.target for line in first]), data.direction)
+    first = list(islice((row for row in _rows(text, utf8_lines, no_log) if _is_usable(row, None)), number))
+    return orient(([row[0] for row in first], [row[1] for row in first]), data.direction)
 
 
-def _is_usable(line: _Line, longest: int | None) -> bool:
-    lengths = _length(line.source), _length(line.target)
+def _rows(text: ParallelText, read: Callable[[str | Path], Iterator[bytes]], log: Log) -> Iterator[_Row]:
+    """Yield the rows of a text, words separated by single spaces."""
+    paths = [text.source, text.target, *([] if text.alignment is None else [text.alignment])]
+    for source, target, *points in report_one_sided(lines_abreast(*paths, read=read), (text.source, text.target), log):
+        yield join_words(source), join_words(target), points[0] if points else b""
+
+
+def _is_usable(row: _Row, longest: int | None) -> bool:
+    lengths = _length(row[0]), _length(row[1])
     return min(lengths) > 0 and (longest is None or max(lengths) <= longest)
 
 
@@ -176,40 +174,14 @@ def _length(sentence: bytes) -> int:
     return sentence.count(b" ") + 1 if sentence else 0
 
 
-def _points_of(line: _Line, path: Path) -> list[int]:
+def _points_of(number: int, source: bytes, target: bytes, line: bytes, path: Path) -> list[int]:
     """Return the alignment points of a line, distinct and sorted, source and target word alternating."""
-    words = parse_points(line.points, path, line.number)
+    words = parse_points(line, path, number)
     points = sorted(set(zip(words[::2], words[1::2], strict=True)))
-    source, target = _length(line.source), _length(line.target)
     for a, b in points:
-        if a >= source or b >= target:
+        if a >= _length(source) or b >= _length(target):
             raise UserError(
-                f"{path}: line {line.number}: the point `{a}-{b}` is outside its sentences of {source} and {target} "
-                "words; give the alignment of these two texts, source first"
+                f"{path}: line {number}: the point `{a}-{b}` is outside its sentences of {_length(source)} and "
+                f"{_length(target)} words; give the alignment of these two texts, source first"
             )
     return [word for point in points for word in point]
-
-
-def _chunks(text: ParallelText, reader: LineReader, log: Log = no_log) -> Iterator[tuple[list[_Line], float | None]]:
-    """Yield chunks of lines with the share of the source read so far; `log` reports lines with one empty side."""
-    share_read: float | None = None
-
-    def read(path: str | Path) -> Iterator[bytes]:
-        nonlocal share_read
-        # Each generator opens its own file, so that an error names the right one.
-        with open_input(path) as source:
-            for number, line in enumerate(reader(source.stream, display_name(path))):
-                if path == text.source and number % _LINES_AT_ONCE == 0:
-                    share_read = source.share_read()
-                yield line
-
-    paths = [text.source, text.target, *([] if text.alignment is None else [text.alignment])]
-    numbers = count(1)
-    names = display_name(text.source), display_name(text.target)
-    rows = noting_one_sided(lines_abreast(*paths, read=read), names, log)
-    for lines in chunks(rows, _LINES_AT_ONCE, lambda lines: sum(map(len, lines))):
-        source, target, *others = zip(*lines, strict=True)
-        points = others[0] if others else repeat(b"")
-        sides = [[join_words(line) for line in side] for side in (source, target)]
-        # `numbers` is the last argument of `map`, so that it advances only if there is a line.
-        yield list(map(_Line, *sides, points, numbers)), share_read

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_integration.building.phrase_pairs import phrase_ranks
+from moses_integration.building.phrase_counts import phrase_ranks
 from tests.moses_integration.building.corpora import corpus_of
 
 # Words that sort before and after the `|||` behind a phrase, and words with another word as a prefix.

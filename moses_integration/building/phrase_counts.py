@@ -151,7 +151,7 @@ def _last_most_frequent(pair_R: Integers, count_R: Integers, alignment_R: Alignm
 
 def spell(spelling: NDArray[np.uint8], bytes_N: Integers, start_K: Integers, length_K: Integers) -> Iterator[bytes]:
     """Yield phrases as text; see `Text`."""
-    text = memoryview(spelling)
+    text = spelling.data
     for begin, end in zip(bytes_N[start_K].tolist(), (bytes_N[start_K + length_K] - 1).tolist(), strict=True):
         yield bytes(text[begin:end])
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.building import prepare
-from moses_integration.building.prepare import Preparation, escape, prepare_file, prepare_training_file, unescape
+from moses_integration.building import preparation
+from moses_integration.building.preparation import Preparation, SystemText, TextSettings, escape, unescape
 from moses_integration.building.truecaser import Truecaser
 from phrasescore import workers
 from tests.conftest import MINI
@@ -60,7 +60,8 @@ def test_bytes_that_are_not_utf_8_pass_through() -> None:
 def test_every_line_gives_a_line(tmp_path: Path) -> None:
     """Each input line gives one output line, also an empty line and a last line without a line feed."""
     (tmp_path / "raw").write_bytes(b"\nOne.\n \xc2\xa0\n\nTwo.")
-    prepare_file(tmp_path / "raw", tmp_path / "out", Preparation("en"))
+    text = SystemText(tmp_path, TextSettings("en", "fr", casing="lower"))
+    text.prepare("source", tmp_path / "raw", tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == b"\none .\n\n\ntwo .\n"
 
 
@@ -73,7 +74,7 @@ def test_escapes_come_back(text: str) -> None:
 def test_many_lines_are_shared_among_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = (MINI / "train.en").read_bytes().splitlines()[:70]
     alone = list(Preparation("en").apply(lines))
-    monkeypatch.setattr(prepare, "_LINES_A_TASK", 8)
+    monkeypatch.setattr(preparation, "_LINES_A_TASK", 8)
     monkeypatch.setattr(workers, "available_cores", lambda: 2)
     assert list(Preparation("en").apply(lines)) == alone
     monkeypatch.setattr(workers, "available_cores", lambda: 1)
@@ -83,27 +84,19 @@ def test_many_lines_are_shared_among_processes(monkeypatch: pytest.MonkeyPatch) 
 def test_what_training_text_taught_prepares_other_text(tmp_path: Path) -> None:
     (tmp_path / "train").write_text("We saw the Seine. The Seine is big.\n\nIn Paris, we saw it.\n")
     (tmp_path / "test").write_text("Saw it, the SEINE.")
-    preparation = Preparation("en", casing="true")
-    prepare_training_file(tmp_path / "train", tmp_path / "train.out", preparation, tmp_path / "truecaser.en")
-    truecaser = Truecaser.load(tmp_path / "truecaser.en")
-    prepare_file(tmp_path / "test", tmp_path / "test.out", preparation, truecaser)
+    text = SystemText(tmp_path, TextSettings("en", "fr"))
+    text.prepare("source", tmp_path / "train", tmp_path / "train.out", learns_case=True)
+    text.prepare("source", tmp_path / "test", tmp_path / "test.out")
     assert (tmp_path / "train.out").read_text() == "we saw the Seine . the Seine is big .\n\nIn Paris , we saw it .\n"
     assert (tmp_path / "test.out").read_text() == "saw it , the Seine .\n"
 
 
 def test_training_text_in_another_casing_teaches_nothing(tmp_path: Path) -> None:
     (tmp_path / "train").write_text("We saw Paris.")
-    model = tmp_path / "truecaser.en"
-    assert prepare_training_file(tmp_path / "train", tmp_path / "out", Preparation("en"), model) is None
+    text = SystemText(tmp_path, TextSettings("en", "fr", casing="lower"))
+    text.prepare("source", tmp_path / "train", tmp_path / "out", learns_case=True)
     assert (tmp_path / "out").read_text() == "we saw paris .\n"
-    assert not model.exists()
-
-
-def test_a_truecaser_goes_with_casing_true_alone() -> None:
-    with pytest.raises(ValueError, match="casing `true` without a truecaser"):
-        Preparation("en", casing="true").apply([b"a"])
-    with pytest.raises(ValueError, match="casing `lower` with a truecaser"):
-        Preparation("en").apply([b"a"], Truecaser({}))
+    assert {path.name for path in tmp_path.iterdir()} == {"train", "out"}
 
 
 def test_translations_become_plain_text_again() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.building.parallel_text import CleaningRules, clean
+from moses_integration.building.training_text import clean
 from phrasescore.errors import UserError
 
 GOOD = ("a b", "x y z")
@@ -44,23 +44,29 @@ def test_each_rule_takes_its_pairs_and_counts_them(tmp_path: Path) -> None:
     assert (tmp_path / "clean.s").read_text() == "".join(f"{source}\n" for source, _ in kept)
     assert (tmp_path / "clean.t").read_text() == "".join(f"{target}\n" for _, target in kept)
     assert (report.pairs, report.kept) == (12, 5)
-    assert report.dropped == {"empty": 3, "long": 2, "ratio": 1, "word": 1}
+    assert report.dropped == {
+        "empty": 3,
+        "too long": 2,
+        "too unequal in length": 1,
+        "with a word of more than 1,000 characters": 1,
+    }
     reasons = "3 empty, 2 too long, 1 too unequal in length, 1 with a word of more than 1,000 characters"
     assert str(report) == f"5 of 12 pairs kept ({reasons})"
 
 
-@pytest.mark.parametrize(
-    ("rules", "broken"),
-    [
-        (CleaningRules(), None),
-        (CleaningRules(longest_sentence=2), "long"),
-        (CleaningRules(ratio=1.5), None),
-        (CleaningRules(ratio=1.4), "ratio"),
-    ],
-)
-def test_rules_can_be_set(rules: CleaningRules, broken: str | None) -> None:
-    assert rules.broken_by(b"a bcd", b"x  y z ") == broken
-    assert rules.broken_by(b"x y z", b"a bcd") == broken
+def test_the_longest_sentence_can_be_set(tmp_path: Path) -> None:
+    texts = write_pairs(tmp_path, [GOOD, ("a", "b"), ("x y z", "a bcd")])
+    assert clean(*texts, tmp_path / "clean.s", tmp_path / "clean.t", 2).dropped == {"too long": 2}
+
+
+def test_lines_that_are_empty_on_one_side_are_reported(tmp_path: Path) -> None:
+    logged: list[str] = []
+    texts, raw = write_pairs(tmp_path, [GOOD, ("a", ""), ("", "")]), (Path("raw.en"), Path("raw.fr"))
+    clean(*texts, tmp_path / "clean.s", tmp_path / "clean.t", names=raw, log=logged.append)
+    assert logged == [
+        "raw.en and raw.fr: 1 line is empty on one side only, the first is line 2; check that the lines of both files "
+        "belong together"
+    ]
 
 
 @pytest.mark.parametrize(("fit", "is_enough"), [(0, False), (1, False), (2, True)])

@@ -1,0 +1,210 @@
+"""From raw text to the text that Moses is trained on and translates, and back.
+
+Prepared text has a sentence on each line, its words separated by single spaces. Training, development and test text of
+a system go through the same preparation: `preparation.json` and the truecasers are files beside the tables.
+`phrasescore.tokenisation` splits punctuation from words and joins it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+from moses_integration.building.text_form import SYSTEM_TEXT_ADVICE, Advice, DeclaredForm, warn_about_form
+from moses_integration.building.truecaser import Truecaser, capitalise
+from moses_integration.ini import MosesIni
+from phrasescore.configuration import check_values
+from phrasescore.errors import UserError
+from phrasescore.files import display_name, write_lines
+from phrasescore.files.documents import read_json
+from phrasescore.text import Log, chunks, no_log, text_lines
+from phrasescore.tokenisation import detokenise, tokenise, with_single_spaces
+from phrasescore.workers import map_ordered, start_workers
+
+PREPARATION = "preparation.json"
+
+Casing = Literal["lower", "true", "keep"]
+
+# One process needs a second for it; starting another process takes half a second.
+_LINES_A_TASK = 10_000
+
+# escape-special-chars.perl
+_ESCAPES = {
+    "&": "&amp;",
+    "|": "&#124;",
+    "<": "&lt;",
+    ">": "&gt;",
+    "'": "&apos;",
+    '"': "&quot;",
+    "[": "&#91;",
+    "]": "&#93;",
+}
+_TO_ESCAPES = str.maketrans(_ESCAPES)
+_FROM_ESCAPES = {escaped: character for character, escaped in _ESCAPES.items()}
+_ESCAPE = re.compile("|".join(_FROM_ESCAPES))
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How the text of one language is prepared, line by line."""
+
+    language: str
+    """A code such as en, which selects abbreviations and the rules for apostrophes and quotation marks."""
+    tokenise: bool = True
+    """Normalise punctuation and split it from the words. Otherwise, spaces separate words."""
+    casing: Casing = "lower"
+    """`true`: truecase."""
+    escape: bool = True
+    """Replace the characters & | < > ' " [ ], which have a meaning in Moses. Not for text that is escaped already."""
+
+    def apply(
+        self, lines: Iterable[bytes], truecaser: Truecaser | None = None, processes: int | None = None
+    ) -> Iterator[bytes]:
+        """Prepare lines, many of them in parallel (`processes`: None for all cores); casing `true` needs a truecaser.
+
+        Bytes that are not UTF-8 pass through; the tokeniser takes them for words.
+        """
+        texts: Iterator[str] = map(_decode, lines)
+        texts = _tokenised(texts, self.language, processes) if self.tokenise else map(with_single_spaces, texts)
+        if self.escape:
+            texts = map(escape, texts)
+        if truecaser is not None:
+            texts = map(truecaser.apply, texts)
+        elif self.casing == "lower":
+            texts = map(str.lower, texts)
+        return map(_encode, texts)
+
+    def detokenise(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """Return translations as plain text: unescape, capitalise sentences, join punctuation to words.
+
+        Each step applies only if its counterpart in `apply` does. docs/formats.md lists what is not restored.
+        """
+        texts: Iterator[str] = map(_decode, lines)
+        if self.escape:
+            texts = map(unescape, texts)
+        if self.casing == "true":
+            texts = map(capitalise, texts)
+        if self.tokenise:
+            texts = detokenise(texts, self.language)
+        return map(_encode, texts)
+
+
+def escape(text: str) -> str:
+    """Replace the characters that have a meaning in Moses."""
+    return text.translate(_TO_ESCAPES)
+
+
+def unescape(text: str) -> str:
+    """Undo `escape`."""
+    return _ESCAPE.sub(lambda match: _FROM_ESCAPES[match[0]], text)
+
+
+def _tokenised(texts: Iterator[str], language: str, processes: int | None) -> Iterator[str]:
+    tasks = chunks(texts, _LINES_A_TASK)
+    first = next(tasks, [])
+    killed = "tokenising: a process was killed, probably because memory ran out; close other programs"
+    with start_workers(killed, processes=processes if len(first) == _LINES_A_TASK else 1) as workers:
+        for tokenised in map_ordered(partial(tokenise, language=language), chain([first], tasks), workers):
+            yield from tokenised
+
+
+def _decode(line: bytes) -> str:
+    return line.decode("utf-8", "surrogateescape")
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """The languages of a system, and how its text is prepared."""
+
+    source_language: str
+    target_language: str
+    tokenise: bool = True
+    casing: Casing = "true"
+    escape: bool = True
+
+    def of(self, side: str) -> Preparation:
+        """Return the preparation of the `source` or `target` side."""
+        language = self.source_language if side == "source" else self.target_language
+        return Preparation(language, self.tokenise, self.casing, self.escape)
+
+
+def is_language(name: str) -> bool:
+    """Whether a language can be the suffix of a file, as in train.en; train.align is the word alignment."""
+    return bool(re.fullmatch(r"[A-Za-z0-9_-]+", name)) and name != "align"
+
+
+@dataclass(frozen=True)
+class SystemText:
+    """Prepares text as that of the system in a folder, and detokenises its translations."""
+
+    folder: Path
+    settings: TextSettings
+
+    @classmethod
+    def of(cls, ini: MosesIni) -> SystemText | None:
+        """Return the text of the system of a moses.ini; None if `build_system` did not build it.
+
+        Only some files of a system may have moved, such as an annotated table and a tuned moses.ini, so every folder
+        that the ini names is searched.
+        """
+        files = [ini.path_of(feature) for feature in ini.features() if "path" in feature.arguments]
+        for folder in (*(file.parent for file in files), ini.folder):
+            path = folder / PREPARATION
+            if path.exists():
+                return cls(folder, _read_settings(path))
+        return None
+
+    def prepare(
+        self,
+        side: str,
+        raw: str | Path,
+        prepared: Path,
+        log: Log = no_log,
+        advice: Advice = SYSTEM_TEXT_ADVICE,
+        processes: int | None = None,
+        *,
+        learns_case: bool = False,
+    ) -> None:
+        """Prepare a text file of the `source` or `target` side, line by line.
+
+        `learns_case` is for training text: for casing `true`, learn a truecaser from it and save it. Warn (`log`) about
+        lines that are not UTF-8 and about text whose form is not as declared, with `advice`.
+        """
+        preparation = self.settings.of(side)
+        declared = DeclaredForm(not preparation.tokenise, not preparation.escape, preparation.casing == "true")
+        lines = warn_about_form(text_lines(raw, log), display_name(raw), declared, advice, log)
+        model = self.folder / f"truecase.{preparation.language}"
+        if preparation.casing == "true" and learns_case:
+            cased = list(map(_decode, replace(preparation, casing="keep").apply(lines, processes=processes)))
+            truecaser = Truecaser.learn(cased)
+            truecaser.save(model)
+            write_lines(prepared, map(_encode, map(truecaser.apply, cased)))
+        else:
+            loaded = Truecaser.load(model) if preparation.casing == "true" else None
+            write_lines(prepared, preparation.apply(lines, loaded, processes))
+
+    def detokenise(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """Return translations as plain text."""
+        return self.settings.of("target").detokenise(lines)
+
+
+def _read_settings(path: Path) -> TextSettings:
+    remedy = "build the system again"
+    values = read_json(path, remedy)
+    try:
+        settings = TextSettings(**check_values(TextSettings, values, "settings"))
+    except (TypeError, UserError) as error:
+        raise UserError(f"{path}: is damaged ({error}); {remedy}") from error
+    for language in (settings.source_language, settings.target_language):
+        if not is_language(language):
+            raise UserError(f"{path}: is damaged (`{language}` is not a language); {remedy}")
+    return settings
