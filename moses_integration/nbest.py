@@ -1,4 +1,4 @@
-"""Read, extend and write n-best lists.
+"""Read, extend and write n-best lists, and split their translations into phrases.
 
     ID ||| word word ... word  ||| Label0= v v Label1= v ||| total [||| segmentation] [||| alignment]
 
@@ -27,8 +27,8 @@ from phrasescore.files import open_output, read_lines
 from phrasescore.words import parse_number, quote
 
 _BAR = b" |||"
-TOTAL = "Total0"
-"""Label of the total if it is the only score of a list."""
+_WITHOUT_SPACE = re.compile(rb"=(?=[^ =]+(?: |$))")
+"""The end of a label without a following space."""
 
 
 class ListFault(UserError):
@@ -37,7 +37,6 @@ class ListFault(UserError):
     def __init__(self, reason: str) -> None:
         super().__init__(f"n-best list: {reason}")
         self.reason = reason
-        """The message without the file."""
 
 
 def format_number(value: float) -> bytes:
@@ -64,7 +63,7 @@ class NbestEntry:
         """Return the feature values (natural logs of probabilities) by label, in the file's order.
 
         Raises:
-            ValueError: a value is not a finite number, has no label before it, or a label occurs twice.
+            ValueError: the scores are malformed.
         """
         features: dict[str, list[float]] = {}
         label: str | None = None
@@ -82,31 +81,21 @@ class NbestEntry:
 
     def with_feature(self, label: str, values: Sequence[float]) -> NbestEntry:
         """Append a feature; the total does not change."""
-        return replace(self, scores=self.scores + b" " + _format_feature(label, values))
+        return replace(self, scores=self.scores + b" " + format_features({label: values}))
 
     def to_line(self) -> bytes:
         """Return the line, including the line feed."""
-        head = b"%d ||| %s ||| %s ||| %s" % (
-            self.sentence,
-            self.words + b" " if self.words else b"",
-            self.scores,
-            self.total,
-        )
+        words = self.words + b" " if self.words else b""
         extras = [_BAR + (b" " + extra if extra.strip(b" ") else extra) for extra in self.extras]
-        return b"".join((head, *extras, b"\n"))
+        return b"%d ||| %s ||| %s ||| %s%s\n" % (self.sentence, words, self.scores, self.total, b"".join(extras))
 
 
 def format_features(features: Mapping[str, Sequence[float]]) -> bytes:
     """Return `Label0= v v Label1= v`."""
-    return b" ".join(_format_feature(label, values) for label, values in features.items())
-
-
-def _format_feature(label: str, values: Sequence[float]) -> bytes:
-    return b" ".join([label.encode("utf-8", "surrogateescape") + b"=", *map(format_number, values)])
-
-
-_WITHOUT_SPACE = re.compile(rb"=(?=[^ =]+(?: |$))")
-"""The end of a label without a following space."""
+    return b" ".join(
+        b" ".join([label.encode("utf-8", "surrogateescape") + b"=", *map(format_number, values)])
+        for label, values in features.items()
+    )
 
 
 def parse_entry(line: bytes) -> NbestEntry:
@@ -118,7 +107,7 @@ def parse_entry(line: bytes) -> NbestEntry:
     fields = line.split(_BAR + b" ", 3)
     if len(fields) == 3:
         # A list with totals only.
-        fields[2:] = [TOTAL.encode() + b"= " + fields[2].strip(b" "), fields[2]]
+        fields[2:] = [b"Total0= " + fields[2].strip(b" "), fields[2]]
     if len(fields) < 4:
         raise ValueError("has fewer than three fields")
     sentence, words, scores, rest = fields
@@ -134,11 +123,7 @@ def parse_entry(line: bytes) -> NbestEntry:
 
 
 def read_nbest(path: Path) -> Iterator[NbestEntry]:
-    """Yield the entries of a list, plain or compressed.
-
-    Raises:
-        UserError: a line is malformed, or the sentences are not in order.
-    """
+    """Yield the entries of a list, plain or compressed."""
     last = 0
     for row, line in enumerate(read_lines(path), 1):
         try:

@@ -12,18 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
 from moses_integration.decoder.context import ContextFeature
-from moses_integration.decoder.phrases import (
-    Feature,
-    Floats,
-    PhraseFeature,
-    TargetPhrase,
-    Words,
-)
+from moses_integration.decoder.phrases import Feature, Floats, PhraseFeature, TargetPhrase, Words
 from moses_integration.decoder.reordering import JumpFeature
 from moses_integration.decoder.tables import PhraseTable
 from moses_integration.ini import Weights
@@ -65,26 +59,23 @@ class LogLinearModel:
         self.context_features = [one for one in features if isinstance(one, ContextFeature)]
         stateful = [one for one in features if not isinstance(one, PhraseFeature)]
         self.features: list[Feature] = [*stateful, *self.phrase_features]
-        self.columns: dict[str, slice] = {}
-        width = 0
-        for feature in self.features:
-            self.columns[feature.label] = slice(width, width + feature.width)
-            width += feature.width
-        self.width = width
-        contexts = (np.arange(width)[self.columns[feature.label]] for feature in self.context_features)
-        self.context_columns = np.concatenate([np.zeros(0, np.int64), *contexts])
+        widths = [feature.width for feature in self.features]
+        self.width = sum(widths)
+        self.columns = {
+            feature.label: slice(end - feature.width, end)
+            for feature, end in zip(self.features, accumulate(widths), strict=True)
+        }
+        self.tuneable_F = np.repeat([feature.tuneable for feature in self.features], widths)
+        """Whether each component is tuned and printed in n-best lists [F]."""
+        is_context_F = np.repeat([isinstance(feature, ContextFeature) for feature in self.features], widths)
+        self.context_columns = np.flatnonzero(is_context_F)
         """Indices of the context features' components [X]."""
-        self.weights_F = np.ones(width)
+        self.weights_F = np.ones(self.width)
         self.table: PhraseTable | None = None
         self.table_limit = DEFAULT_TABLE_LIMIT
         self.drop_unknown = False
         self._translations: dict[Words, Translations] = {}
         self._pruned: dict[Words, Translations] = {}
-
-    @property
-    def tuneable_F(self) -> NDArray[np.bool_]:
-        """Whether each component is tuned and printed in n-best lists [F]."""
-        return np.concatenate([np.full(f.width, f.tuneable) for f in self.features])
 
     @property
     def context_weights(self) -> Floats:
@@ -97,14 +88,13 @@ class LogLinearModel:
         for label, numbers in weights.items():
             if label not in self.columns:
                 raise UserError(f"{origin}: the weights of `{label}` have no feature; correct the label or remove them")
-            columns = self.columns[label]
-            width = columns.stop - columns.start
+            width = len(self.weights_F[self.columns[label]])
             if len(numbers) != width:
                 raise UserError(f"{origin}: {label} has {width} features but {len(numbers)} weights; give one for each")
             # Moses stores them in 32 bits.
             if not (np.abs(numbers) <= np.finfo(np.float32).max).all():
                 raise UserError(f"{origin}: a weight of {label} is not a finite 32-bit number; fix it")
-            self.weights_F[columns] = numbers
+            self.weights_F[self.columns[label]] = numbers
         self._pruned = {}
 
     def weights(self) -> dict[str, list[float]]:
@@ -138,7 +128,8 @@ class LogLinearModel:
             assert self.table is not None
             targets = self.table.lookup(source)
             if not targets and len(source) == 1:
-                targets = [self._copy(source)]
+                is_dropped = self.drop_unknown and not re.search(rb"[0-9]", source[0])
+                targets = [TargetPhrase(()) if is_dropped else TargetPhrase(source, None, ((0, 0),))]
             if not targets:
                 return None
             self._translations[source] = self._evaluate(source, targets)
@@ -149,14 +140,8 @@ class LogLinearModel:
         found = [self.all_translations((word,)) for word in sentence]
         return sum(one is not None and one.targets[0].scores is None for one in found)
 
-    def _copy(self, word: Words) -> TargetPhrase:
-        if self.drop_unknown and not re.search(rb"[0-9]", word[0]):
-            return TargetPhrase((), None)
-        return TargetPhrase(word, None, ((0, 0),))
-
     def _evaluate(self, source: Words, targets: list[TargetPhrase]) -> Translations:
-        values_TF = np.zeros((len(targets), self.width))
-        estimate_TF = np.zeros((len(targets), self.width))
+        values_TF, estimate_TF = np.zeros((2, len(targets), self.width))
         for feature in self.phrase_features:
             values_TF[:, self.columns[feature.label]] = feature.values(source, targets)
         for context in self.context_features:

@@ -99,7 +99,7 @@ def start_decoders(
         sentences: the text.
         processes: see `start_workers`.
         scheduler: see `start_workers`.
-        folder: folder that the workers of a scheduler share; by default that of temporary files.
+        folder: that the workers of a scheduler share; by default that of temporary files.
         settings: other settings than the ini's.
     """
     settings = settings or read_settings(ini)

@@ -17,18 +17,8 @@ _NORMAL, _CUBE_PRUNING = 0, 1
 _MOSES_POP_LIMIT = 1000
 
 _USED = {
-    "feature",
-    "weight",
-    "stack",
-    "beam-threshold",
-    "distortion-limit",
-    "max-phrase-length",
-    "search-algorithm",
-    "cube-pruning-pop-limit",
-    "drop-unknown",
-    "input-factors",
-    "output-factors",
-    "mapping",
+    *("feature", "weight", "stack", "beam-threshold", "distortion-limit", "max-phrase-length", "search-algorithm"),
+    *("cube-pruning-pop-limit", "drop-unknown", "input-factors", "output-factors", "mapping"),
 }
 SHORT_NAMES = {
     "f": "config",
@@ -51,14 +41,8 @@ ignores them.
 """
 # Settings of memory, messages and threads do not affect translations.
 _HARMLESS = {
-    "threads",
-    "verbose",
-    "no-cache",
-    "clean-lm-cache",
-    "minphr-memory",
-    "minlexr-memory",
-    "description",
-    "text-type",
+    *("threads", "verbose", "no-cache", "clean-lm-cache", "minphr-memory", "minlexr-memory"),
+    *("description", "text-type"),
     *SHORT_NAMES,
 }
 # Moses' defaults (moses/parameters/); any other value would change translations or output.

@@ -16,7 +16,6 @@ from phrasescore.files import LONGEST_LINE, compressed_form, open_input, open_ou
 from phrasescore.table.entry import (
     LOWEST_LOG,
     SEPARATOR,
-    Entry,
     LineFault,
     fault_of_the_whole,
     parse_alignment,
@@ -27,9 +26,6 @@ from phrasescore.table.entry import (
 from phrasescore.table.factors import describe_factors
 from phrasescore.text import counted
 from phrasescore.words import join_words, single
-
-_SPARSE = 2
-"""Index of the sparse features among the fields after the scores."""
 
 
 class PhraseTable:
@@ -54,9 +50,11 @@ class PhraseTable:
         try:
             entry = parse_line(line)
             if entry.factors() not in ((1, self._target_factors), (1, 0)):
-                raise _unexpected_factors(entry)
+                found = describe_factors(*entry.factors())
+                raise LineFault("line", f"has {found}, unlike moses.ini", "fix output-factor= in the ini")
             fields = entry.other_fields()
-            if len(fields) > _SPARSE and fields[_SPARSE]:
+            # Alignment, counts, sparse features.
+            if len(fields) > 2 and fields[2]:
                 raise LineFault(
                     "field 6 (sparse features)", "is not empty", "empty it, because only Moses supports such features"
                 )
@@ -140,17 +138,8 @@ def wanted_lines(
                 yield row, phrase, line
 
 
-def _unexpected_factors(entry: Entry) -> LineFault:
-    found = describe_factors(*entry.factors())
-    return LineFault("line", f"has {found}, unlike moses.ini", "fix output-factor= in the ini")
-
-
 def _floored_logs(scores: bytes, width: int, promise: str) -> tuple[float, ...]:
-    """Return max(ln p, -100) of each score in 32 bits, like Moses.
-
-    Raises:
-        LineFault: a score is not a number of at least 0, or their number is not that of `promise`.
-    """
+    """Return max(ln p, -100) of each score in 32 bits, like Moses; `promise` explains the width."""
     probabilities = parse_scores(scores, "scores")
     if len(probabilities) != width:
         reason = f"has {counted(len(probabilities), 'score')} where {promise}"

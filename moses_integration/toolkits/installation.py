@@ -46,12 +46,9 @@ class Installation:
 
 
 def find_installation() -> Installation | None:
-    """Return the Moses of MOSES_HOME or of the PATH.
+    """Return the Moses of MOSES_HOME, which must exist, or of the PATH.
 
     A `moses` on the PATH without a `scripts` folder beside its `bin` is ignored: it is another program, or incomplete.
-
-    Raises:
-        UserError: MOSES_HOME is set but has no Moses.
     """
     home = os.environ.get("MOSES_HOME")
     if home:
@@ -78,27 +75,19 @@ def run_step(
 
     Raises:
         StepFailure: the command fails, or an artefact is missing or damaged.
-        UserError: the command cannot be run.
     """
     words = [str(word) for word in command]
     code = _run(step, words, log, stdin, stdout)
-    missing = [artefact for artefact in artefacts if not _is_whole(artefact)] if code == 0 else []
-    if code == 0 and not missing:
-        return
-    cause = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
-    if code == 0:
-        cause = f"left {missing[0]} missing, empty or damaged"
+    if code:
+        cause = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
+    else:
+        missing = next((artefact for artefact in artefacts if not has_content(artefact)), None)
+        if missing is None:
+            return
+        cause = f"left {missing} missing, empty or damaged"
     lines = [line.strip() for line in log.read_text("utf-8", "replace").split("\n") if line.strip()]
     last = " / ".join(lines[-_LINES_SHOWN:]) or "(none)"
     raise StepFailure(f"{step}: `{shlex.join(words)}` {cause}; its last messages are: {last}", log)
-
-
-def _is_whole(artefact: Path) -> bool:
-    try:
-        return has_content(artefact)
-    except UserError:
-        # A corrupt compressed file.
-        return False
 
 
 def _run(step: str, words: Sequence[str], log: Path, stdin: Path | None, stdout: Path | None) -> int:
@@ -107,18 +96,14 @@ def _run(step: str, words: Sequence[str], log: Path, stdin: Path | None, stdout:
     environment = {name: value for name, value in os.environ.items() if name != "SCRIPTS_ROOTDIR"} | {"LC_ALL": "C"}
     with (
         log.open("wb") as messages,
-        open(stdin or os.devnull, "rb") as given,  # noqa: PTH123
-        open(stdout or os.devnull, "wb") as taken,  # noqa: PTH123
+        Path(stdin or os.devnull).open("rb") as given,
+        Path(stdout or os.devnull).open("wb") as taken,
     ):
+        output = taken if stdout else messages
         try:
             # A separate process group, so that programs that the scripts start end with them.
             process = subprocess.Popen(
-                words,
-                stdin=given,
-                stdout=taken if stdout else messages,
-                stderr=messages,
-                env=environment,
-                process_group=0,
+                words, stdin=given, stdout=output, stderr=messages, env=environment, process_group=0
             )
         except OSError as error:
             raise UserError(f"{step}: `{words[0]}` cannot be run ({error.strerror}); check the installation") from error
@@ -133,7 +118,9 @@ def has_content(path: Path) -> bool:
     """Whether a file has content after decompression, or a folder has files."""
     if path.is_dir():
         return any(path.iterdir())
-    if not path.exists():
+    try:
+        with open_input(path) as file:
+            return bool(file.stream.read(1))
+    except UserError:
+        # A missing file, or a corrupt compressed one.
         return False
-    with open_input(path) as file:
-        return bool(file.stream.read(1))

@@ -48,15 +48,9 @@ def check_features(ini: MosesIni) -> None:
 
 
 def require_moses_words(sentences: Iterable[bytes], name: object, factors: int = 1) -> None:
-    """Check that Moses reads every word of the sentences as a word.
+    """Raise a UserError, which starts with `name`, if Moses would not read every word of prepared text as a word.
 
-    Args:
-        sentences: prepared text.
-        name: the file name, for messages.
-        factors: per word. Moses stops at a word with fewer factors, and ignores additional ones silently.
-
-    Raises:
-        UserError: Moses would misread a word.
+    Moses stops at a word with fewer factors, and ignores additional ones silently.
     """
     for number, sentence in enumerate(sentences, 1):
         for word in split_words(sentence):

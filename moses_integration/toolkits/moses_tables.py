@@ -62,13 +62,7 @@ def _binarise(
 ) -> None:
     """Convert a table with a program of Moses, and change the feature's class and path in the ini.
 
-    Args:
-        ini: changed.
-        feature: its line.
-        table: the text table.
-        base: the path of the binary table, without suffix.
-        moses: has the program.
-        binary: the form; ProbingPT has none for reordering tables.
+    `base` is the path of the binary table without suffix. A reordering table has no form `probing`.
     """
     kind, options = feature.kind, list[str | Path]()
     match binary, kind:

@@ -81,10 +81,7 @@ class Toolkit(Protocol):
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> AbstractContextManager[Translate]:
         """Return a function that translates the text. It prepares the tables for the text at the first call.
 
-        Args:
-            ini: the system.
-            source: the sentences, a line each.
-            folder: for logs and filtered tables.
+        Logs and filtered tables are in the folder.
         """
         ...
 
@@ -106,16 +103,13 @@ class BuildingToolkit(Toolkit, Protocol):
 def choose_toolkit(
     name: ToolkitName, processes: int | None = None, binary: Binary | None = None, scheduler: str | None = None
 ) -> BuildingToolkit:
-    """Return a toolkit.
+    """Return a toolkit; `auto` is Moses if it is installed and there is no scheduler.
 
     Args:
-        name: `auto` is Moses if it is installed and there is no scheduler.
+        name: of the toolkit.
         processes: for the embedded toolkit, or threads of Moses; None for all cores.
         binary: converts tables for Moses.
         scheduler: address of a Dask scheduler, for the embedded toolkit.
-
-    Raises:
-        UserError: Moses is needed but not found, or does not support an option.
     """
     from moses_integration.toolkits.embedded import EmbeddedToolkit
     from moses_integration.toolkits.installation import find_installation

@@ -12,7 +12,9 @@ Array names: C candidates, 9 statistics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -32,12 +34,7 @@ Ngram = tuple[bytes, ...]
 def read_references(paths: Sequence[Path], names: Sequence[Path] = ()) -> list[tuple[bytes, ...]]:
     """Return the references of each sentence; each file holds one reference per line.
 
-    Args:
-        paths: the files.
-        names: file names for messages, if they differ from the paths.
-
-    Raises:
-        UserError: a file cannot be read or is not UTF-8, or the files differ in length.
+    `names` are the file names for messages, if they differ from the paths.
     """
     names = names or paths
     with naming(dict(zip(paths, names, strict=True))):
@@ -78,8 +75,7 @@ def bleu(statistics: Statistics) -> NDArray[np.float64]:
 def smoothed_bleu(statistics: Statistics) -> NDArray[np.float64]:
     """Return BLEU with 1 added to every c_n and t_n, [..., 9] -> [...]; it ranks candidates without matching 4-grams.
 
-    Lin and Och (COLING 2004) add 1 for n > 1 only. This function adds 1 also for n = 1, like Moses'
-    mert/BleuScorer.cpp, so the result is 0 only for an empty translation with a non-empty reference.
+    Lin and Och (COLING 2004) add 1 for n > 1 only; Moses' mert/BleuScorer.cpp adds it also for n = 1.
     """
     return _geometric_mean(statistics, 1)
 
@@ -97,20 +93,15 @@ def _ngrams(words: list[bytes], order: int) -> Iterator[Ngram]:
     return zip(*(words[start:] for start in range(order)), strict=False)
 
 
-def _largest_counts(references: list[list[bytes]]) -> dict[Ngram, int]:
+def _largest_counts(references: list[list[bytes]]) -> Counter[Ngram]:
     """Return the maximum count of each n-gram in a reference."""
-    largest: dict[Ngram, int] = {}
+    largest: Counter[Ngram] = Counter()
     for words in references:
-        counts: dict[Ngram, int] = {}
-        for order in range(1, MAX_ORDER + 1):
-            for ngram in _ngrams(words, order):
-                counts[ngram] = counts.get(ngram, 0) + 1
-        for ngram, count in counts.items():
-            largest[ngram] = max(count, largest.get(ngram, 0))
+        largest |= Counter(chain.from_iterable(_ngrams(words, order) for order in range(1, MAX_ORDER + 1)))
     return largest
 
 
-def _matches_and_totals(words: list[bytes], limits: dict[Ngram, int]) -> list[int]:
+def _matches_and_totals(words: list[bytes], limits: Mapping[Ngram, int]) -> list[int]:
     """Return c1 t1 ... c4 t4. This is the inner loop of scoring in tuning, so it uses one loop and no Counter."""
     counts = []
     for order in range(1, MAX_ORDER + 1):

@@ -40,22 +40,17 @@ class Candidates:
         features: Sequence[NDArray[np.float64]],
         statistics: Sequence[NDArray[np.int32]],
     ) -> Candidates:
-        """Build from the features [K, F] and statistics [K, 9] of each sentence, dropping duplicates.
-
-        Raises:
-            UserError: a feature value is not a finite 32-bit float.
-        """
-        kept_features, kept_statistics = [np.empty((0, len(names)))], [np.empty((0, STATISTICS), np.int32)]
+        """Build from the features [K, F] and statistics [K, 9] of each sentence, dropping duplicates."""
+        kept: list[tuple[NDArray[np.float64], NDArray[np.int32]]] = []
         for sentence, (features_KF, statistics_K9) in enumerate(zip(features, statistics, strict=True)):
             _require_finite(features_KF, names, f"n-best list: sentence {sentence}")
             first = _first_of_equals(features_KF, statistics_K9)
-            kept_features.append(features_KF[first])
-            kept_statistics.append(statistics_K9[first])
+            kept.append((features_KF[first], statistics_K9[first]))
         return cls(
             tuple(names),
-            np.concatenate(kept_features),
-            np.concatenate(kept_statistics),
-            offsets_of(np.array([len(rows) for rows in kept_features[1:]], np.int64)),
+            np.concatenate([np.empty((0, len(names))), *(features_KF for features_KF, _ in kept)]),
+            np.concatenate([np.empty((0, STATISTICS), np.int32), *(statistics_K9 for _, statistics_K9 in kept)]),
+            offsets_of(np.array([len(features_KF) for features_KF, _ in kept], np.int64)),
         )
 
     @property
@@ -72,11 +67,7 @@ class Candidates:
         return slice(int(start), int(end))
 
     def extended(self, newer: Candidates) -> Candidates:
-        """Return these candidates, with the new candidates of `newer` appended for each sentence.
-
-        Raises:
-            UserError: the two have different features.
-        """
+        """Return these candidates, with the new candidates of `newer` appended for each sentence."""
         if self.names != newer.names:
             raise UserError(
                 f"n-best lists: have the features {' '.join(newer.names)} where earlier ones have "
@@ -92,11 +83,7 @@ class Candidates:
 
 
 def component_names(features: Mapping[str, Sized]) -> tuple[str, ...]:
-    """Return the names that Moses' `extractor` gives the components of features: label, `_`, number from 0.
-
-    Args:
-        features: values or weights of all components, by label.
-    """
+    """Return the names that Moses' `extractor` gives the components of features: label, `_`, number from 0."""
     return tuple(f"{label}_{index}" for label, values in features.items() for index in range(len(values)))
 
 
@@ -104,8 +91,7 @@ def from_nbest(entries: Iterable[NbestEntry], references: Sequence[Sequence[byte
     """Score n-best entries against the references of each sentence, as Moses' `extractor` does.
 
     Raises:
-        ListFault: the list is empty, or an entry has no features, other features than the first entry, or no
-            references.
+        ListFault: the entries do not match each other or the references.
     """
     texts: list[list[bytes]] = [[] for _ in references]
     rows: list[list[list[float]]] = [[] for _ in references]
@@ -144,7 +130,7 @@ def _require_finite(features_KF: NDArray[np.float64], names: Sequence[str], wher
         row, column = faults[0]
         raise UserError(
             f"{where}, candidate {row}: the feature {names[column]} is {features_KF[row, column]}; "
-            "find out which model gives it and mend the model"
+            "find out which model gives it and fix the model"
         )
 
 

@@ -46,11 +46,9 @@ class TuningCheckpoint:
 
         Args:
             folder: the folder of --work.
-            fingerprint: everything that determines the weights except the seeds, as a JSON object.
+            fingerprint: everything that determines the weights except the seeds, as a JSON object; another one than
+                that of an earlier checkpoint is an error.
             restart: discard an earlier checkpoint.
-
-        Raises:
-            UserError: the checkpoint has another fingerprint, or the folder is not writable.
         """
         self._files = ResumableFolder(folder / "tuned", fingerprint, restart=restart)
         self.note = self._files.note
@@ -58,25 +56,15 @@ class TuningCheckpoint:
 
     def tunings(self, seeds: Sequence[int], tune: Callable[[Sequence[int]], Iterable[Tuning]]) -> Iterator[Tuning]:
         """Yield the result of each seed: first the finished seeds, then the others, which `tune` computes."""
-        done = {seed: found for seed in seeds if (found := self._finished(seed)) is not None}
-        yield from done.values()
-        if others := [seed for seed in seeds if seed not in done]:
+        results = {seed: content for seed in seeds if (content := self._files.read(f"seed{seed}.tuning")) is not None}
+        for content in results.values():
+            found = json.loads(content)
+            yield Tuning(**{**found, "iterations": [Iteration(**one) for one in found["iterations"]]})
+        if others := [seed for seed in seeds if seed not in results]:
             for tuning in tune(others):
-                self._finish(tuning)
+                self._files.write(f"seed{tuning.seed}.tuning", json.dumps(asdict(tuning)).encode())
+                self._files.remove(f"seed{tuning.seed}.*.step")
                 yield tuning
-
-    def _finished(self, seed: int) -> Tuning | None:
-        """Return the result of a seed, None if it is unfinished."""
-        content = self._files.read(f"seed{seed}.tuning")
-        if content is None:
-            return None
-        found = json.loads(content)
-        return Tuning(**{**found, "iterations": [Iteration(**one) for one in found["iterations"]]})
-
-    def _finish(self, tuning: Tuning) -> None:
-        """Save the result of a seed, and delete its steps."""
-        self._files.write(f"seed{tuning.seed}.tuning", json.dumps(asdict(tuning)).encode())
-        self._files.remove(f"seed{tuning.seed}.*.step")
 
     def load_step(self, seed: int, number: int) -> Step | None:
         """Return a step of a seed, counted from 0; None if it is not saved."""

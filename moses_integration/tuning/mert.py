@@ -10,17 +10,11 @@ is constant between adjacent corners of all sentences. One sort and one cumulati
 an exact line search for a function without gradient. As in Powell's method, each round searches along all axes and
 moves to the best point found, until there is no gain; several starts reduce the risk of a poor local optimum.
 
-As in Moses (mert/Optimizer.cpp, mert/mert.cpp): a round makes one move; the search ends when a round gains at most
-0.0001; the new point is the middle of the interval; the first of equally good candidates, intervals and starts wins;
-random starts are uniform in [0, 1] for each weight; weights are divided by the sum of their magnitudes.
-
-Differences from Moses:
-- Starts are scaled, too, so that steps have the same scale everywhere.
-- The step beyond the first corner is 0.1, as beyond the last corner. Moses' step of 1000 would make the other weights
-  negligible.
-- Corners of a sentence closer than 0.0001 are not merged, and small steps are not rounded to 0, so that the reported
-  BLEU is exact for the weights found.
-- Random directions are tried only if the axes give no gain.
+As in Moses (mert/Optimizer.cpp, mert/mert.cpp), the new point is the middle of the interval, the first of equally good
+candidates, intervals and starts wins, and weights are divided by the sum of their magnitudes. Unlike in Moses, starts
+are scaled, too; the step beyond the first corner is 0.1 like that beyond the last (1000 in Moses would make the other
+weights negligible); corners closer than 0.0001 are not merged and small steps not rounded to 0, so that the reported
+BLEU is exact; and random directions are tried only if the axes give no gain.
 
 Array names: S sentences, K candidates of a sentence in a block, C all candidates, F features, 9 statistics, L lines,
 B corners (breakpoints) of all sentences, I = B + 1 intervals, D directions, N starts.
@@ -32,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +48,8 @@ memory from the system each time."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
-_Starts = tuple[Sequence[Floats], Sequence[np.random.SeedSequence]]
-"""Initial weights of searches, and a seed for each."""
+_Start = tuple[int, Floats, np.random.SeedSequence]
+"""Number, initial weights and seed of a search."""
 Objective = Callable[[Statistics], Floats]
 """Maps summed statistics, [..., 9], to non-negative values, [...]."""
 
@@ -66,9 +61,8 @@ class Optimum:
     weights_F: Floats
     """The weights; the sum of their magnitudes is 1."""
     bleu: float
-    """BLEU, from 0 to 1, of the 1-best candidates under these weights. If it is 0, because no 4-gram
-    matched at any point of the search, the weights maximise smoothed BLEU instead.
-    """
+    """BLEU, from 0 to 1, of the 1-best candidates under these weights. If it is 0, because no 4-gram matched at any
+    point of the search, the weights maximise smoothed BLEU instead."""
 
 
 def optimise(
@@ -93,9 +87,6 @@ def optimise(
         directions: the number of random directions to try if the axes give no gain. On 100 sentences, 20 directions
             gain about 0.001 BLEU and take 50 % more time.
         processes: for parallel searches; each process has its own copy of the lists.
-
-    Raises:
-        UserError: there are no candidates, the weights are not one finite number per feature, or a process was killed.
     """
     feature_count = len(candidates.names)
     starts_NF = np.asarray(starts_NF, np.float64)
@@ -105,13 +96,17 @@ def optimise(
         raise UserError(f"weights to start from: are not {feature_count} finite numbers; give one for each feature")
     drawing, *seeds = np.random.SeedSequence(seed).spawn(1 + len(starts_NF) + restarts)
     drawn_NF = np.random.default_rng(drawing).uniform(size=(restarts, feature_count))
-    starts = [_scaled(start_F) for start_F in np.concatenate([starts_NF, drawn_NF])]
-
-    for objective in (bleu, smoothed_bleu):
-        climb = partial(_climb_all, candidates, objective, directions)
-        value, weights_F = max(_share(climb, starts, seeds, processes), key=itemgetter(0))
-        if value > 0:
-            break
+    scaled_NF = map(_scaled, np.concatenate([starts_NF, drawn_NF]))
+    starts = list(zip(range(len(seeds)), scaled_NF, seeds, strict=True))
+    processes = min(processes, len(starts))
+    killed = "searching for weights: a process was killed, most likely for want of memory; use fewer processes"
+    with start_workers(killed, processes) as workers:
+        for objective in (bleu, smoothed_bleu):
+            climb = partial(_best_climb, candidates, objective, directions)
+            found = map_ordered(climb, [starts[first::processes] for first in range(processes)], workers)
+            value, _, weights_F = max(found, key=itemgetter(0, 1))
+            if value > 0:
+                break
     weights_F = _scaled(weights_F)
     return Optimum(weights_F, evaluate(candidates, weights_F))
 
@@ -145,16 +140,9 @@ class Lists:
 def line_search(
     lists: Lists, scores: Sequence[Floats], direction_F: Floats, objective: Objective
 ) -> tuple[float, float]:
-    """Maximise the objective on a line w + x d.
+    """Return the maximum of the objective on a line w + x d, and x, the middle of the first interval that has it.
 
-    Args:
-        lists: the n-best lists.
-        scores: the scores of their candidates at w, see `Lists.scores`.
-        direction_F: d; the search is fastest along an axis (a single 1, otherwise zeros).
-        objective: BLEU or smoothed BLEU.
-
-    Returns:
-        The maximum and x, the middle of the first interval with this value.
+    `scores` are those of the candidates at w, and `direction_F` is d; the search is fastest along an axis.
     """
     lines = _envelopes(lists, scores, direction_F)
     follows = lines.sentence_L[1:] == lines.sentence_L[:-1]
@@ -174,8 +162,7 @@ def line_search(
     return float(value_I[best]), float(step_I[best])
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(NamedTuple):
     """The scores of candidates along a direction, ordered by sentence and ascending slope."""
 
     sentence_L: Indices
@@ -183,10 +170,6 @@ class Lines:
     slope_L: Floats
     height_L: Floats
     """Score at x = 0."""
-
-    def take(self, kept_L: NDArray[np.bool_]) -> Lines:
-        """Return the selected lines."""
-        return Lines(self.sentence_L[kept_L], self.candidate_L[kept_L], self.slope_L[kept_L], self.height_L[kept_L])
 
 
 def upper_envelopes(lines: Lines) -> Lines:
@@ -208,7 +191,7 @@ def upper_envelopes(lines: Lines) -> Lines:
         dropped[1:-1] |= apart[:-1] & apart[1:] & (rise[:-1] * run[1:] <= rise[1:] * run[:-1])
         if not dropped.any():
             return lines
-        lines = lines.take(~dropped)
+        lines = Lines._make(column_L[~dropped] for column_L in lines)
 
 
 @dataclass(frozen=True)
@@ -286,8 +269,7 @@ def _envelopes(lists: Lists, scores: Sequence[Floats], direction_F: Floats) -> L
                 scores_SK.ravel()[places],
             )
         )
-    arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in Lines.__dataclass_fields__)
-    return upper_envelopes(Lines(*arrays))
+    return upper_envelopes(Lines._make(map(np.concatenate, zip(*parts, strict=True))))
 
 
 @dataclass(frozen=True)
@@ -311,14 +293,17 @@ def _best_move(lists: Lists, origin: _Point, lines_DF: Floats, objective: Object
     return max(origin, _point(lists, origin.weights_F + step * line_F, objective), key=attrgetter("value"))
 
 
-def _climb(
-    lists: Lists,
-    start_F: Floats,
-    seed: np.random.SeedSequence,
-    objective: Objective,
-    directions: int,
-) -> tuple[float, Floats]:
-    """Repeat moves from a start until the gain is too small; return the final value and weights."""
+def _best_climb(
+    candidates: Candidates, objective: Objective, directions: int, starts: Sequence[_Start]
+) -> tuple[float, int, Floats]:
+    """Return the value, minus the number of the start, and the weights of the first of the best searches."""
+    lists = Lists(candidates)
+    return max((_climb(lists, start, objective, directions) for start in starts), key=itemgetter(0, 1))
+
+
+def _climb(lists: Lists, start: _Start, objective: Objective, directions: int) -> tuple[float, int, Floats]:
+    """Repeat moves from a start until the gain is too small."""
+    number, start_F, seed = start
     generator = np.random.default_rng(seed)
     axes_DF = np.eye(len(start_F))
     point = _point(lists, start_F, objective)
@@ -329,33 +314,7 @@ def _climb(
             drawn_DF = generator.normal(size=(directions, len(start_F)))
             point = _best_move(lists, point, drawn_DF, objective)
         if point.value - before <= SMALLEST_GAIN:
-            return point.value, point.weights_F
-
-
-def _climb_all(
-    candidates: Candidates,
-    objective: Objective,
-    directions: int,
-    starts: _Starts,
-) -> list[tuple[float, Floats]]:
-    """Return the results of the searches from some starts."""
-    lists = Lists(candidates)
-    return [_climb(lists, start_F, seed, objective, directions) for start_F, seed in zip(*starts, strict=True)]
-
-
-def _share(
-    climb: Callable[[_Starts], list[tuple[float, Floats]]],
-    starts: Sequence[Floats],
-    seeds: Sequence[np.random.SeedSequence],
-    processes: int,
-) -> list[tuple[float, Floats]]:
-    """Run the searches in parallel; return the results in the order of the starts."""
-    processes = min(processes, len(starts))
-    shares = [(starts[first::processes], seeds[first::processes]) for first in range(processes)]
-    killed = "searching for weights: a process was killed, most likely for want of memory; use fewer processes"
-    with start_workers(killed, processes) as workers:
-        parts = list(map_ordered(climb, shares, workers))
-    return [parts[number % processes][number // processes] for number in range(len(starts))]
+            return point.value, -number, point.weights_F
 
 
 def _scaled(weights_F: Floats) -> Floats:

@@ -161,18 +161,10 @@ def test_the_table_limit_follows_the_weights(tmp_path: Path) -> None:
     assert model.translations((b"a", b"a")) is None
 
 
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
-        (b"", "byte 0: KenLM cannot read it"),
-        (b"not a language model\n", "byte 21: KenLM cannot read it"),
-        (b"\\data\\\nngram 1=oops\n", "the number of its 1-grams is none"),
-    ],
-)
-def test_a_language_model_that_cannot_be_read(content: bytes, fault: str, tmp_path: Path) -> None:
-    (tmp_path / "lm").write_bytes(content)
+def test_a_language_model_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "lm").write_bytes(b"not a language model\n")
     system = SmallSystem([], {**WEIGHTS, "L0": [1.0]}, language_models=[tmp_path / "lm"])
-    with pytest.raises(UserError, match=f"{tmp_path}/lm: {fault}"):
+    with pytest.raises(UserError, match=f"{tmp_path}/lm: KenLM cannot read it"):
         load_model(system.write(tmp_path), [], DecoderSettings())
 
 
