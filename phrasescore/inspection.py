@@ -21,6 +21,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.log_probs import require_finite, require_log_probs
 from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.encoder import RecurrentEncoder
 from phrasescore.nn.units import GatedUnit
 from phrasescore.pairs import Direction, orient
 from phrasescore.phrases import Phrases
@@ -135,8 +136,7 @@ class Gates:
 def encoder_gates(scorer: EncoderDecoderScorer, phrase: bytes) -> Gates | None:
     """Return the gates of the encoder's lowest forward layer, or None if its units are not `GatedUnit`."""
     vocabulary, encoder = scorer.model.source_vocabulary, scorer.model.network.encoder
-    unit = encoder.unit
-    if not isinstance(unit, GatedUnit):
+    if not isinstance(encoder, RecurrentEncoder) or not isinstance(unit := encoder.unit, GatedUnit):
         return None
     words = split_words(phrase)[:: -1 if encoder.reverse else 1]
     ids = [*vocabulary.encode([b" ".join(words)]).ids.tolist(), END]
@@ -161,7 +161,7 @@ def phrase_vectors(scorer: EncoderDecoderScorer, phrases: Sequence[bytes]) -> Ve
         nothing = Phrases(np.empty(0, np.int32), np.zeros(len(sources) + 1, np.int64))
         batch = PairBatch.sharing(sources, np.arange(len(sources)), nothing).to(scorer.device.torch_device)
         with scorer.device.products():
-            c_Sk = scorer.model.network.encoder(batch).summary_Sk
+            c_Sk = scorer.model.network.encoder(batch.sources).summary_Sk
         # `PairBatch.sharing` pads the batch with copies of the last phrase.
         found.append(c_Sk[: len(sources)].float().cpu().numpy())
     vectors_Pk = np.concatenate(found)

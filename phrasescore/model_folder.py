@@ -29,14 +29,15 @@ from typing import Any, Literal, TypeVar, get_args
 import torch
 from torch import Tensor, nn
 
+from phrasescore.configuration import check_values
 from phrasescore.errors import UserError
 from phrasescore.files import write_json
 from phrasescore.files.documents import read_json
 from phrasescore.files.tensors import DamagedError, Shapes, TensorFile, open_tensors, write_tensors
 from phrasescore.model_files import CONFIG, METRICS, SOURCE_VOCABULARY, TARGET_VOCABULARY, WEIGHTS
-from phrasescore.nn.architecture import ModelConfig, read_model_config
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.nn.size import check_size
+from phrasescore.nn.weights import check_size
 from phrasescore.pairs import Direction
 from phrasescore.plugins import check_plugins, loaded_plugins
 from phrasescore.registry import NotRegisteredError
@@ -178,7 +179,7 @@ def load_model(folder: Path) -> TrainedModel:
     with open_weights(folder, description) as weights:
         source = load_vocabulary(network_file(folder, SOURCE_VOCABULARY), description["source_vocabulary"])
         target = load_vocabulary(network_file(folder, TARGET_VOCABULARY), description["target_vocabulary"])
-        config = read_model_config(description["model"], str(network_file(folder, CONFIG)))
+        config = ModelConfig(**check_values(ModelConfig, description["model"], str(network_file(folder, CONFIG))))
         plugins = description.get("plugins", [])
         check_plugins(folder, plugins)
         try:

@@ -139,8 +139,6 @@ def cross(weights: Weights, config: ModelConfig, c: Vector, last: list[list[Stat
             continue
         both = [np.concatenate([way[part] for way in ways]) for part in range(parts)]
         made = [affine(weights, f"decoder.initial.{layer * parts + part}", vector) for part, vector in enumerate(both)]
-        if config.bridge == "both-tanh":
-            made = [np.tanh(vector) for vector in made]
         states.append((made[0], made[1] if parts == 2 else NOTHING))
     assert all(len(h) == n for h, _ in states)
     return states
@@ -175,7 +173,7 @@ def read_out(weights: Weights, config: ModelConfig, e: Vector, h: Vector, c: Vec
         W = np.hstack((weights[f"{name}.state.weight"], weights[f"{name}.context.weight"]))
         h_tilde: Vector = np.tanh(W @ np.concatenate((h, c)) + bias(weights, f"{name}.state.bias", len(W)))
         return h_tilde
-    return np.concatenate({"state": (h,), "state-context": (h, c), "word-state-context": (e, h, c)}[config.readout])
+    return np.concatenate({"state": (h,), "word-state-context": (e, h, c)}[config.readout])
 
 
 def next_log_probs(
@@ -184,12 +182,7 @@ def next_log_probs(
     """Return ln p of every word after each prefix of the given words, and the attention weights."""
     c, last, annotations = encode(weights, config, source, end, place)
     states = cross(weights, config, c, last)
-    if config.annotations == "bridged":
-        name = f"decoder.initial.{(config.decoder_layers - 1) * (2 if config.decoder_unit == 'lstm' else 1)}"
-        annotations = [affine(weights, name, h) for h in annotations]
-        annotations = [np.tanh(h) for h in annotations] if config.bridge == "both-tanh" else annotations
     side = "encoder" if config.share_units else "decoder"
-    table = "encoder" if config.share_embeddings else "decoder"
     has_attention = config.attention != "none"
     fixed = c if config.feed_context else NOTHING
     h_tilde = np.zeros(config.hidden)
@@ -199,7 +192,7 @@ def next_log_probs(
         read_size = config.embedding if config.feed_word or config.share_units else 0
         e = np.zeros(read_size)
         if word is not None and config.feed_word:
-            e = embed(weights, table, word)
+            e = embed(weights, "decoder", word)
         context = fixed
         if has_attention and config.attention_order == "before":
             context, a = look(weights, config, states[-1][0], annotations)
@@ -235,9 +228,6 @@ def next_log_probs(
 def pair_log_prob(
     weights: Weights, config: ModelConfig, source: list[int], target: list[int], end: int, place: Place | None = None
 ) -> float:
-    """Return ln p(target
-
-    source) with the end symbol; with a range, the source is the sentence around a phrase.
-    """
+    """Return ln p(target | source) with the end symbol; with a range, the source is the sentence around a phrase."""
     found, _ = next_log_probs(weights, config, source, target, end, place)
     return float(sum(log_p[word] for log_p, word in zip(found, [*target, end], strict=True)))

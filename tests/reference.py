@@ -191,7 +191,7 @@ def parameter_count(
     biases: str,
     summary: bool,
 ) -> int:
-    """How many numbers a model learns; `rank` None (or 0) is full rank, `biases` is none, authors or all."""
+    """How many numbers a model learns; `rank` None (or 0) is full rank, `biases` is authors or all."""
     m, n, s = embedding, hidden, maxout
     encoder = source_words * m + 3 * n * m + 3 * n * n  # E; W_r, W_z, W; U_r, U_z, U
     if summary:
@@ -201,12 +201,10 @@ def parameter_count(
     output = 2 * s * n + 2 * s * m + 2 * s * n  # O_h; O_y; O_c
     output += rank * s + target_words * rank if rank else target_words * s  # G_r and G_l, or G
     matrices = encoder + decoder + output
-    if biases == "none":
-        return matrices
     # h'_0; s'_t; a: learned wherever anything is.
     shared = n + 2 * s + target_words
     if biases == "authors":
         return matrices + shared + 2 * m + 2 * n  # e and e'; h~ and h~'
     if biases == "all":
         return matrices + shared + 2 * 3 * n + (n if summary else 0)  # r, z, h~ of both units; c
-    raise ValueError(f"biases are 'none', 'authors' or 'all', not {biases!r}")
+    raise ValueError(f"biases are 'authors' or 'all', not {biases!r}")

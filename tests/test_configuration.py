@@ -44,7 +44,7 @@ def test_the_paper_s_sizes() -> None:
         ({"hidden": "many"}, "here: hidden is 'many'; give a whole number"),
         ({"hidden": True}, "give a whole number"),
         ({"summary": 1}, "give true or false"),
-        ({"bridge": "never"}, "here: bridge is 'never'; choose one of context, last, both, both-tanh"),
+        ({"bridge": "never"}, "here: bridge is 'never'; choose one of context, last, both, first-backward"),
         ({"hidden": 0}, "here: hidden is 0; give at least 1"),
         ({"hidden": 2**31}, "here: hidden is 2147483648; give at most 65536"),
         ({"dropout": 1.0}, "here: dropout is 1.0; give at most 0.9"),

@@ -23,6 +23,7 @@ from phrasescore.inspection import (
     unit_length,
     word_log_probs,
 )
+from phrasescore.nn.encoder import RecurrentEncoder
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.table.reader import TableReader
@@ -62,7 +63,9 @@ def test_gates_equal_the_equations(scorer: EncoderDecoderScorer, weights: Weight
 def test_gates_of_a_network_that_reads_backwards(scorer: EncoderDecoderScorer) -> None:
     turned = gates_of(scorer, b"house black the")
     backwards = deepcopy(scorer)
-    backwards.model.network.encoder.reverse = True
+    encoder = backwards.model.network.encoder
+    assert isinstance(encoder, RecurrentEncoder)
+    encoder.reverse = True
     gates = gates_of(backwards, b"the black house")
     assert gates.symbols == turned.symbols
     assert (gates.update_Tn == turned.update_Tn).all()

@@ -18,7 +18,7 @@ from phrasescore.errors import UserError
 from phrasescore.lm import model_folder as lm_folder
 from phrasescore.lm.model_folder import load_language_model
 from phrasescore.model_folder import load_model
-from phrasescore.nn import size
+from phrasescore.nn import weights as nn_weights
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.neural_lm import NeuralLanguageModel
@@ -195,10 +195,10 @@ def test_a_network_that_may_be_too_large_is_known_without_numbers(monkeypatch: p
     def build() -> torch.nn.Module:
         return torch.nn.Linear(30, 10)
 
-    assert size.check_size(build) == {"weight": (10, 30), "bias": (10,)}
-    monkeypatch.setattr(size, "MOST_PARAMETERS", 309)
+    assert nn_weights.check_size(build) == {"weight": (10, 30), "bias": (10,)}
+    monkeypatch.setattr(nn_weights, "MOST_PARAMETERS", 309)
     with pytest.raises(UserError, match="the network would have 310 parameters, more than 309; give smaller sizes"):
-        size.check_size(build)
+        nn_weights.check_size(build)
 
 
 def test_a_part_that_needs_numbers_is_built(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_part_that_needs_numbers_is_built(tmp_path: Path) -> None:
         assert float(layer.weight.sum()) < 9
         return layer
 
-    assert size.check_size(build) == {"weight": (1, 2), "bias": (1,)}
+    assert nn_weights.check_size(build) == {"weight": (1, 2), "bias": (1,)}
 
 
 @pytest.mark.parametrize("name", ["config.json", "weights.safetensors", "vocab.source.txt"])

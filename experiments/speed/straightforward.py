@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from phrasescore.nn.bridge import ContextBridge
+from phrasescore.nn.encoder import RecurrentEncoder
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.readout import MaxoutReadout
 from phrasescore.phrases import Phrases
@@ -35,6 +36,7 @@ def score(network: EncoderDecoder, sources: Phrases, targets: Phrases, device: t
     (x_BT, real_source_BT), (y_BT, real_target_BT) = padded(sources, device), padded(targets, device)
     encoder, decoder, readout = network.encoder, network.decoder, network.decoder.readout
     # Only the authors' model is supported.
+    assert isinstance(encoder, RecurrentEncoder)
     assert decoder.embedding is not None
     assert isinstance(decoder.initial, ContextBridge)
     assert isinstance(readout, MaxoutReadout)

@@ -26,7 +26,7 @@ from phrasescore.lm.ngrams import Ngrams, NumberedText, read_text
 from phrasescore.log_probs import perplexity
 from phrasescore.model_folder import TRAINING_STATE
 from phrasescore.nn.neural_lm import NeuralLanguageModel
-from phrasescore.nn.size import check_size
+from phrasescore.nn.weights import check_size
 from phrasescore.pairs import hash_phrases
 from phrasescore.phrases import Phrases
 from phrasescore.text import Log, no_log, text_lines, utf8_lines

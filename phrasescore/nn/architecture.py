@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from phrasescore.configuration import check_values, option, setting
+from phrasescore.configuration import option, setting
 from phrasescore.errors import UserError
 
 Directions = Literal["forward", "both", "halves"]
-Bridge = Literal["context", "last", "both", "both-tanh", "first-backward"]
-Readout = Literal["maxout", "state", "state-context", "word-state-context", "attentional"]
-Annotations = Literal["states", "bridged"]
+Bridge = Literal["context", "last", "both", "first-backward"]
+Readout = Literal["maxout", "state", "word-state-context", "attentional"]
 AttentionOrder = Literal["before", "after"]
-Biases = Literal["none", "authors", "all"]
-"""Which layers have biases: none (a literal reading of the equations), those of the authors' code, or all."""
+Biases = Literal["authors", "all"]
+"""Which layers have biases: those of the authors' code, or all."""
 Initialisation = Literal["cho2014", "scaled"]
 NeuralLmInitialisation = Literal["uniform", "scaled"]
 
@@ -35,6 +33,7 @@ class ModelConfig:
         500, "outputs of the maxout readout, each the larger of two units", minimum=1, maximum=_WIDEST
     )
     output_rank: int = setting(100, "rank of the softmax matrix; 0 does not factor it", minimum=0, maximum=_WIDEST)
+    encoder: str = setting("recurrent", "type of the encoder: recurrent, or one that a plugin registers")
     encoder_unit: str = setting(
         "gru-paper", "rnn, gru-paper (Eq. 8: reset before the product), gru (as in torch), gru-appendix, lstm"
     )
@@ -54,8 +53,8 @@ class ModelConfig:
     summary: bool = setting(True, "c = tanh(V h_N) as in the appendix, not c = h_N as in the authors' code")
     bridge: Bridge = setting(
         "context",
-        "the decoder's initial state: tanh(V' c) (context), the encoder's last state, a linear layer over the last "
-        "states of both directions (both; both-tanh with a tanh), or tanh(W h) of the backward one (first-backward)",
+        "the decoder's initial state: tanh(V' c) (context), the encoder's last state (last), a linear layer over the "
+        "last states of both directions (both), or tanh(W h) of the backward one (first-backward)",
     )
     feed_context: bool = setting(True, "feed c to every step and to the readout, not only to the initial state")
     feed_word: bool = setting(True, "feed the previous word to every step and to the readout")
@@ -65,20 +64,14 @@ class ModelConfig:
     attention_order: AttentionOrder = setting(
         "after", "attention queries with the new state, after the step (Luong), or the old one, before it (Bahdanau)"
     )
-    annotations: Annotations = setting(
-        "states", "what attention reads: the encoder's states, or these states through the layer of the bridge"
-    )
     input_feeding: bool = setting(False, "feed the attentional vector of each step to the next step")
     readout: Readout = setting(
         "maxout",
         "input of the softmax: maxout; the state (not with attention after the step, which it would ignore); "
-        "[state; context]; [word; state; context]; or attentional: tanh(W [state; context])",
-    )
-    share_embeddings: bool = setting(
-        False, "share the word vectors of both sides, which must have one vocabulary, counted in one text of both"
+        "[word; state; context]; or attentional: tanh(W [state; context])",
     )
     share_units: bool = setting(False, "share the recurrent weights of encoder and decoder")
-    biases: Biases = setting("authors", "none, those of the authors' code, or in all layers")
+    biases: Biases = setting("authors", "which layers have biases: those of the authors' code, or all")
     initialisation: Initialisation = setting(
         "cho2014",
         "Gaussian of 0.01 and orthogonal recurrent matrices (cho2014), or scaled by layer size, with the softmax "
@@ -87,8 +80,7 @@ class ModelConfig:
     dropout: float = option(
         0.0,
         "dropout rate of word vectors, outputs of stacked units, the summary (not if `summary` is false) and the input "
-        "of the softmax (only the state of [state; context], nothing of [word; state; context]); auto: by the size of "
-        "the data",
+        "of the softmax (nothing of [word; state; context]); auto: by the size of the data",
         minimum=0,
         maximum=0.9,
         auto=True,
@@ -105,11 +97,6 @@ class ModelConfig:
         return self.has_attention and self.attention_order == "before"
 
     @property
-    def uses_attention(self) -> bool:
-        """Whether the attention context enters the step or the readout."""
-        return self.attends_before_step or (self.has_attention and self.readout != "state")
-
-    @property
     def feeds_summary(self) -> bool:
         """Whether every step reads c, not the attention context."""
         return self.feed_context and not self.attends_before_step
@@ -120,32 +107,23 @@ class ModelConfig:
         return self.feeds_summary or self.bridge == "context"
 
     def check_effect(self) -> None:
-        """Check that every chosen option has an effect; networks in older model folders may fail this.
+        """Check that every chosen option has an effect.
 
         Raises:
             UserError: an option has none.
         """
-        if self.has_attention and not self.uses_attention:
+        if self.has_attention and not self.attends_before_step and self.readout == "state":
             raise UserError(
                 f"attention `{self.attention}` after the step enters only the readout, and readout `state` ignores it; "
-                "set `readout` to attentional or state-context, or `attention_order` to before"
+                "set `readout` to attentional, or `attention_order` to before"
             )
         if not self.has_attention and self.attention_order == "before":
             raise UserError(
                 "attention order `before` has no effect without attention; set `attention`, or leave "
                 "`attention_order` out"
             )
-        if self.share_embeddings and not self.feed_word:
-            raise UserError(
-                "word vectors cannot be shared with a decoder that reads no words; leave `share_embeddings` "
-                "out, or set `feed_word` to true"
-            )
         if self.in_context and self.reverse_source:
             raise UserError("in context the encoder reads sentences in their order; leave `reverse_source` out")
-        if not self.has_attention and self.annotations == "bridged":
-            raise UserError(
-                "annotations `bridged` have no effect without attention; set `attention`, or leave `annotations` out"
-            )
 
 
 @dataclass(frozen=True)
@@ -167,18 +145,3 @@ class NeuralLmConfig:
         minimum=0,
         maximum=1000,
     )
-
-
-_UNITS_BY_RESET = {"before": "gru-paper", "after": "gru-appendix"}
-
-
-def read_model_config(values: Mapping[str, Any], place: str) -> ModelConfig:
-    """Return the configuration of a stored network; `place` names the source of the values in messages.
-
-    Older folders give the position of the reset gate in place of the unit.
-    """
-    current = dict(values)
-    for side in ("encoder", "decoder"):
-        if current.get(f"{side}_reset") in _UNITS_BY_RESET:
-            current[f"{side}_unit"] = _UNITS_BY_RESET[current.pop(f"{side}_reset")]
-    return ModelConfig(**check_values(ModelConfig, current, place))

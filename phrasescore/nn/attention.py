@@ -11,8 +11,8 @@ annotation, k size of a key.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -25,29 +25,25 @@ _CHUNK = 1 << 24
 """Elements of the annotations that are gathered at once."""
 
 
-class Attention(Protocol):
-    """The interface of a score function."""
+class Attention(nn.Module):
+    """The interface of a score function; the product of query and key is the default."""
 
     def keys(self, annotations_SLd: Tensor) -> Tensor:
         """Return the part of the score that depends on the annotations alone, [S, L, k]."""
+        raise NotImplementedError
 
     def scores(self, query_Bn: Tensor, keys_BLk: Tensor) -> Tensor:
         """Return score(q, h_j) [B, L]; values on padding are ignored."""
+        return torch.bmm(keys_BLk, query_Bn[:, :, None].to(keys_BLk.dtype))[:, :, 0]
 
 
-class AttentionBuilder(Protocol):
-    """A registered class or function that returns a `torch.nn.Module` with the interface of `Attention`."""
-
-    def __call__(self, query: int, annotation: int) -> Attention:
-        """Build with weights yet to be initialised; the arguments are the sizes n and d."""
-
-
+AttentionBuilder = Callable[[int, int], Attention]
+"""A registered class or function; the arguments are the sizes n of a query and d of an annotation."""
 ATTENTIONS: Registry[AttentionBuilder] = Registry("attention")
 register_attention = ATTENTIONS.register
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(NamedTuple):
     """Annotations and keys of the source phrases."""
 
     annotations_SLd: Tensor
@@ -57,8 +53,7 @@ class Memory:
 
     def take(self, source_B: Rows) -> Memory:
         """Return the memory of the source phrase of each row."""
-        tensors = (self.annotations_SLd, self.keys_SLk, self.real_SL)
-        return Memory(*(take_rows(tensor, source_B) for tensor in tensors))
+        return Memory(*(take_rows(tensor, source_B) for tensor in self))
 
 
 def attend(attention: Attention, query_Bn: Tensor, memory: Memory, source_B: Rows) -> tuple[Tensor, Tensor]:
@@ -66,10 +61,8 @@ def attend(attention: Attention, query_Bn: Tensor, memory: Memory, source_B: Row
 
     `source_B` gives the source phrase of each row.
     """
-    if isinstance(source_B, slice):
-        return _attend(attention, query_Bn, memory.take(source_B))
     rows = max(1, _CHUNK // memory.annotations_SLd[0].numel())
-    if len(source_B) <= rows:
+    if isinstance(source_B, slice) or len(source_B) <= rows:
         return _attend(attention, query_Bn, memory.take(source_B))
     parts = [
         _attend(attention, query, memory.take(sources))
@@ -87,12 +80,8 @@ def _attend(attention: Attention, query_Bn: Tensor, memory: Memory) -> tuple[Ten
     return context_Bd.to(query_Bn.dtype), weights_BL
 
 
-def _products(query_Bn: Tensor, keys_BLn: Tensor) -> Tensor:
-    return torch.bmm(keys_BLn, query_Bn[:, :, None].to(keys_BLn.dtype))[:, :, 0]
-
-
 @register_attention("dot")
-class DotAttention(nn.Module):
+class DotAttention(Attention):
     """score(q, h) = q . h, for annotations as large as the state."""
 
     def __init__(self, query: int, annotation: int) -> None:
@@ -100,20 +89,16 @@ class DotAttention(nn.Module):
         if query != annotation:
             raise UserError(
                 f"attention `dot` compares states of {query} numbers with annotations of {annotation}; set "
-                "`directions` to forward or halves, `annotations` to bridged, or `attention` to general"
+                "`directions` to forward or halves, or `attention` to general"
             )
 
     def keys(self, annotations_SLd: Tensor) -> Tensor:
         """Return the annotations themselves."""
         return annotations_SLd
 
-    def scores(self, query_Bn: Tensor, keys_BLn: Tensor) -> Tensor:
-        """Return the products [B, L]."""
-        return _products(query_Bn, keys_BLn)
-
 
 @register_attention("general")
-class GeneralAttention(nn.Module):
+class GeneralAttention(Attention):
     """score(q, h) = q . W h."""
 
     def __init__(self, query: int, annotation: int) -> None:
@@ -124,10 +109,6 @@ class GeneralAttention(nn.Module):
         """Return W h [S, L, n]."""
         keys_SLn: Tensor = self.key(annotations_SLd)
         return keys_SLn
-
-    def scores(self, query_Bn: Tensor, keys_BLn: Tensor) -> Tensor:
-        """Return the products [B, L]."""
-        return _products(query_Bn, keys_BLn)
 
 
 @register_attention("scaled")
@@ -144,19 +125,13 @@ class ScaledAttention(GeneralAttention):
 
 
 @register_attention("concat")
-class ConcatAttention(nn.Module):
+class ConcatAttention(GeneralAttention):
     """score(q, h) = v . tanh(W q + U h) = v . tanh(W' [q; h]); the inner layer has size n."""
 
     def __init__(self, query: int, annotation: int) -> None:
-        super().__init__()
+        super().__init__(query, annotation)
         self.query = nn.Linear(query, query, bias=False)
-        self.key = nn.Linear(annotation, query, bias=False)
         self.score = nn.Linear(query, 1, bias=False)
-
-    def keys(self, annotations_SLd: Tensor) -> Tensor:
-        """Return U h [S, L, n]."""
-        keys_SLn: Tensor = self.key(annotations_SLd)
-        return keys_SLn
 
     def scores(self, query_Bn: Tensor, keys_BLn: Tensor) -> Tensor:
         """Return v . tanh(W q + U h) [B, L]."""

@@ -1,12 +1,17 @@
-"""A batch of phrase pairs for the encoder-decoder.
+"""Batches for the encoder-decoder: source phrases in the orders in which an encoder reads them, and phrase pairs.
 
-Legend: P pairs, S source phrases, R start nodes of the decoder, N nodes below them, A = R + N, I predicted symbols
-(words and end symbols).
+In context the encoder reads the whole sentence. The symbol after the phrase, a word or the end symbol, takes the role
+of the phrase's own end symbol, so a sentence that consists of the phrase has the same encoding as the phrase alone.
+
+Legend: P pairs, S source phrases, L symbols of the longest phrase, I symbols (words and end symbols) of all phrases,
+R start nodes of a prefix tree, N nodes below them, A = R + N.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -14,10 +19,147 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes, rounded_up
-from phrasescore.nn.sources import SourceBatch
-from phrasescore.phrases import Phrases, PhrasesInSentences
+from phrasescore.phrases import Phrases, PhrasesInSentences, offsets_of
 from phrasescore.transfer import on_device
 from phrasescore.vocabulary import END
+
+T = TypeVar("T")
+
+FARTHEST = 7
+"""Largest distance in words that is distinguished: the maximum phrase length of training and of Moses."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One reading order: the prefix tree of the phrases in that order."""
+
+    tree: PrefixTree
+    starts: int
+    """R; all start nodes have the initial state."""
+    node_I: Tensor
+    """The node after each symbol, in text order."""
+    end_S: Tensor
+    """The node after the symbol of each phrase that is read last."""
+    symbol_N: Tensor
+    """A symbol on the edge into each node; the only one, if phrases share no nodes."""
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Distances in words, at most `FARTHEST`, of the symbols of `SourceBatch.grid`."""
+
+    first_SL: Tensor
+    """From the first word of the phrase."""
+    following_SL: Tensor
+    """To the symbol after the phrase."""
+    length_S: Tensor
+    """Words of the phrase."""
+
+
+@dataclass(frozen=True)
+class SourceBatch:
+    """Source phrases, and the sequences that are read for them."""
+
+    closed: Phrases
+    """The sequences, with end symbols: the phrases themselves, or sentences."""
+    shared: bool
+    """Whether common prefixes share their nodes (scoring) or not (training)."""
+    spans: PhrasesInSentences | None = None
+    """The phrases in their sentences; None if they are read alone."""
+    made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    """Cache of the results below, copied to a device with the batch."""
+
+    @classmethod
+    def of(cls, phrases: Phrases | PhrasesInSentences, *, shared: bool = True) -> SourceBatch:
+        """Build from phrases without end symbols."""
+        if isinstance(phrases, PhrasesInSentences):
+            return cls(phrases.sentences.with_end(END), shared, phrases)
+        return cls(phrases.with_end(END), shared)
+
+    def __len__(self) -> int:
+        """Return S."""
+        return len(self.closed if self.spans is None else self.spans)
+
+    def reading(self, *, reverse: bool = False, backward: bool = False, shared: bool = True) -> Reading:
+        """Return a reading order.
+
+        Args:
+            reverse: the words last to first, then the end symbol (Sutskever et al. 2014).
+            backward: that sequence from its end, the end symbol first.
+            shared: False shares no nodes even if the batch does.
+        """
+        shared = shared and self.shared
+        key = reverse, backward, shared
+        return self._once(key, lambda: self._read(reverse=reverse, backward=backward, shared=shared))
+
+    def grid(self) -> tuple[Tensor, Tensor]:
+        """Return the indices of the symbols of each phrase [S, L], and a mask that is False on padding [S, L]."""
+        return self._once("grid", self._grid)
+
+    def distances(self) -> Distances:
+        """Return the distances of the symbols of `grid`."""
+        return self._once("distances", self._distances)
+
+    def _once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        if key not in self.made:
+            self.made[key] = compute()
+        found: T = self.made[key]
+        return found
+
+    def _read(self, *, reverse: bool, backward: bool, shared: bool) -> Reading:
+        # `keep_apart` requires the longest first.
+        read = len(self.closed)
+        order = np.arange(read) if shared else np.argsort(-self.closed.lengths, kind="stable")
+        read_I, offsets = _read_order(self.closed, order, reverse=reverse, backward=backward)
+        sequences = Phrases(self.closed.ids[read_I], offsets)
+        starts = 1 if shared else read
+        tree = merge_prefixes(sequences, np.zeros(read, np.int64), starts) if shared else keep_apart(sequences)
+        path_I = tree.path_I.numpy()
+        node_I = np.empty_like(path_I)
+        node_I[read_I] = path_I
+        first_S, last_S = self._first_and_last()
+        if backward:
+            # With reversed words the last one read precedes the end symbol.
+            last_S = np.maximum(last_S - 1, first_S) if reverse else first_S
+        symbol_N = np.zeros(len(tree.words_N), np.int64)
+        symbol_N[path_I - starts] = read_I
+        return Reading(tree, starts, *map(torch.from_numpy, (node_I, node_I[last_S], symbol_N)))
+
+    def _grid(self) -> tuple[Tensor, Tensor]:
+        first_S, last_S = self._first_and_last()
+        symbol_SL = first_S[:, None] + np.arange((last_S - first_S).max() + 1)
+        real_SL = symbol_SL <= last_S[:, None]
+        return torch.from_numpy(np.where(real_SL, symbol_SL, 0)), torch.from_numpy(real_SL)
+
+    def _distances(self) -> Distances:
+        first_S, last_S = self._first_and_last()
+        length_S = last_S - first_S
+        position_L = np.arange(length_S.max() + 1)
+        following_SL = np.clip(length_S[:, None] - position_L, 0, FARTHEST)
+        first_SL = np.broadcast_to(np.minimum(position_L, FARTHEST), following_SL.shape).copy()
+        return Distances(*map(torch.from_numpy, (first_SL, following_SL, np.minimum(length_S, FARTHEST))))
+
+    def _first_and_last(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the first symbol of each phrase and the symbol after it."""
+        if self.spans is None:
+            return self.closed.offsets[:-1], self.closed.offsets[1:] - 1
+        begins_S = self.closed.offsets[self.spans.sentence_S]
+        return begins_S + self.spans.first_S, begins_S + self.spans.end_S
+
+
+def _read_order(
+    closed: Phrases, order_S: NDArray[np.int64], *, reverse: bool, backward: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the indices of the symbols in reading order, [I], and the offsets of the phrases in the given order."""
+    lengths_S = closed.lengths[order_S]
+    offsets = offsets_of(lengths_S)
+    length_I = np.repeat(lengths_S, lengths_S)
+    position_I = np.arange(len(length_I)) - np.repeat(offsets[:-1], lengths_S)
+    if backward:
+        position_I = length_I - 1 - position_I
+    if reverse:
+        position_I = np.where(position_I < length_I - 1, length_I - 2 - position_I, position_I)
+    return np.repeat(closed.offsets[order_S], lengths_S) + position_I, offsets
 
 
 @dataclass(frozen=True)
@@ -25,9 +167,8 @@ class PairBatch:
     """Source phrases, the prefix tree of the targets, and the node that predicts each symbol."""
 
     sources: SourceBatch
-    """The source phrases with their end symbols."""
     target: PrefixTree
-    """The target phrases, without end symbols."""
+    """The target phrases, without end symbols. The start node of a target has the index of its source."""
     source_of_node_A: Tensor
     """The source phrase of each decoder node, start nodes first."""
     node_I: Tensor
@@ -36,11 +177,6 @@ class PairBatch:
     """The predicted symbols, pair by pair: the words of the target and then the end symbol."""
     pair_I: Tensor
     pairs: int
-
-    @property
-    def target_starts(self) -> int:
-        """R = S: the start node of a target has the index of its source."""
-        return len(self.sources)
 
     @classmethod
     def sharing(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,15 +20,14 @@ from phrasescore.errors import UserError
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.attention import ATTENTIONS, Memory, attend
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.bridge import BothDirectionsBridge, make_bridge
-from phrasescore.nn.encoder import EncodedSource, Encoder, WordEmbedding
+from phrasescore.nn.bridge import make_bridge
+from phrasescore.nn.encoder import EncodedSource, Encoder, RecurrentEncoder, WordEmbedding
 from phrasescore.nn.prefix_tree import Rows, take_rows
 from phrasescore.nn.readout import make_readout
-from phrasescore.nn.units import UNITS, RecurrentUnit, output
+from phrasescore.nn.units import UNITS, RecurrentUnit
 
 
-@dataclass(frozen=True)
-class SourceTerms:
+class SourceTerms(NamedTuple):
     """Terms that depend on the source alone, computed once per source phrase."""
 
     context_Sg: Tensor | None
@@ -38,8 +37,7 @@ class SourceTerms:
     memory: Memory | None
 
 
-@dataclass(frozen=True)
-class DecoderState:
+class DecoderState(NamedTuple):
     """The state of the decoder in each row."""
 
     layers: tuple[Tensor, ...]
@@ -60,8 +58,7 @@ class DecoderState:
         )
 
 
-@dataclass(frozen=True)
-class RecurrentStep:
+class RecurrentStep(NamedTuple):
     """The result of one step of the recurrent layers."""
 
     state: DecoderState
@@ -73,8 +70,7 @@ class RecurrentStep:
     """The attention weights."""
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(NamedTuple):
     """Everything that the next symbol depends on."""
 
     readout_Bk: Tensor
@@ -92,40 +88,28 @@ class Decoder(nn.Module):
     """
 
     def __init__(self, words: int, config: ModelConfig, encoder: Encoder) -> None:
-        """Build with weights yet to be initialised.
-
-        Args:
-            words: size of the target vocabulary.
-            config: the architecture.
-            encoder: may share weights with the decoder.
+        """Build with weights yet to be initialised; `words` is the size of the target vocabulary.
 
         Raises:
             UserError: options of the architecture are incompatible.
         """
         super().__init__()
         self.attends_before_step, self.feeds_summary = config.attends_before_step, config.feeds_summary
-        self.is_bridged = config.annotations == "bridged"
-        annotation = config.hidden if self.is_bridged else encoder.outputs
         fixed = encoder.context if config.feed_context else 0
         word = config.embedding if config.feed_word else 0
-        self.embedding: WordEmbedding | None = None
-        if config.feed_word and config.share_embeddings:
-            _borrow(self, "embedding", encoder.embedding)
-        elif config.feed_word:
-            self.embedding = WordEmbedding(words, word, bias=config.biases == "authors")
-        unit, upper = _make_units(config, encoder, word, annotation if self.attends_before_step else fixed)
+        self.embedding = WordEmbedding(words, word, bias=config.biases == "authors") if word else None
+        context = encoder.outputs if self.attends_before_step else fixed
+        unit, upper = _shared_units(config, encoder, context) if config.share_units else _units(config, word, context)
         self.initial = make_bridge(config, encoder, unit)
-        if self.is_bridged and not isinstance(self.initial, BothDirectionsBridge):
-            raise UserError("annotations `bridged` need the layer of a bridge; set `bridge` to both or both-tanh")
         if config.share_units:
-            _borrow(self, "unit", unit)
-            _borrow(self, "upper", upper)
+            # Not registered, so that the weights are saved and trained once, as the encoder's.
+            self.__dict__.update(unit=unit, upper=upper)
         else:
             self.unit, self.upper = unit, upper
         self.inputs = config.embedding if config.share_units else word
         """Input size of the lowest unit: m, or 0 if no words are fed."""
-        self.readout = make_readout(config, word, annotation if config.has_attention else fixed)
-        self.attention = ATTENTIONS[config.attention](config.hidden, annotation) if config.has_attention else None
+        self.readout = make_readout(config, word, encoder.outputs if config.has_attention else fixed)
+        self.attention = ATTENTIONS[config.attention](config.hidden, encoder.outputs) if config.has_attention else None
         self.feed: nn.Linear | None = None
         if config.input_feeding:
             if config.readout != "attentional":
@@ -136,36 +120,23 @@ class Decoder(nn.Module):
             self.feed = nn.Linear(config.hidden, unit.rows, bias=False)
         self.dropout = nn.Dropout(config.dropout)
 
-    @property
-    def units(self) -> list[RecurrentUnit]:
-        """The units, lowest layer first."""
-        return [self.unit, *self.upper]
-
     def forward(
         self,
         batch: PairBatch,
         encoded: EncodedSource,
-        teacher_forcing: float,
-        best_word: Callable[[Tensor], Tensor] | None,
-        draws_T: Tensor | None,
+        best_word: Callable[[Tensor], Tensor] | None = None,
+        teacher_forcing: float = 1.0,
+        draws_T: Tensor | None = None,
     ) -> Tensor:
-        """Return the input of the softmax at each node [A, k].
-
-        Args:
-            batch: the pairs; built by `PairBatch.apart` for less than full teacher forcing.
-            encoded: their sources.
-            teacher_forcing: the share of steps that read the target words; the others read the network's most
-                probable words.
-            best_word: returns these words from the readout; None for full teacher forcing.
-            draws_T: see `EncoderDecoder.forward`.
-        """
+        """Return the input of the softmax at each node [A, k]; for the arguments see `predictions`."""
         if self.feed is not None or best_word is not None:
-            steps = self.predictions(batch, encoded, teacher_forcing, best_word, draws_T)
+            steps = self.predictions(batch, encoded, best_word, teacher_forcing, draws_T)
             return torch.cat([prediction.readout_Bk for prediction in steps])
+        # The words of all steps are known, so all are projected at once, and all states are read out at once.
         tree = batch.target
         state = self.start(encoded)
         e_Nm, x_Ng = self._read(tree.words_N, len(tree.words_N), state)
-        _, x_Rg = self._read(None, batch.target_starts, state)
+        _, x_Rg = self._read(None, len(batch.sources), state)
         levels = [self._advance(state, x_Rg)]
         for parents, x_Bg in zip(tree.parents, x_Ng.split(tree.sizes), strict=True):
             levels.append(self._advance(levels[-1].state.take(parents), x_Bg))
@@ -179,13 +150,20 @@ class Decoder(nn.Module):
         self,
         batch: PairBatch,
         encoded: EncodedSource,
-        teacher_forcing: float = 1.0,
         best_word: Callable[[Tensor], Tensor] | None = None,
+        teacher_forcing: float = 1.0,
         draws_T: Tensor | None = None,
     ) -> Iterator[Prediction]:
-        """Yield the prediction before each level of symbols; the arguments are those of `forward`.
+        """Yield the prediction before each level of symbols.
 
-        The steps without teacher forcing are the same for the whole batch, as in the PyTorch tutorials.
+        Args:
+            batch: the pairs.
+            encoded: their sources.
+            best_word: returns the network's most probable words from the readout. Steps without teacher forcing read
+                them; they are the same for the whole batch, as in the PyTorch tutorials, which must be built by
+                `PairBatch.apart`. None reads the target words in all steps.
+            teacher_forcing: the share of steps that read the target words.
+            draws_T: see `EncoderDecoder.forward`.
         """
         if best_word is not None and batch.sources.shared:
             raise ValueError("pairs with shared target prefixes need full teacher forcing")
@@ -213,18 +191,16 @@ class Decoder(nn.Module):
         step = self._advance(state, x_Bg)
         context_Bq = self._context_of_readout(state.source_terms, step.context_Bd, state.source_B)
         s_B = self.readout(step.output_Bn, e_Bm, context_Bq)
-        after = step.state if self.feed is None else replace(step.state, fed_Bn=s_B)
+        after = step.state if self.feed is None else step.state._replace(fed_Bn=s_B)
         return Prediction(self.readout.shrink(s_B), after, step.attention_BL)
 
     def _source_terms(self, encoded: EncodedSource) -> SourceTerms:
         c_Sd, memory = encoded.summary_Sk, None
         if self.attention is not None:
-            annotations_SLd, real_SL = encoded.annotations_SLd, encoded.real_SL
-            assert annotations_SLd is not None
-            assert real_SL is not None
-            if isinstance(self.initial, BothDirectionsBridge) and self.is_bridged:
-                annotations_SLd = self.initial.merge(annotations_SLd)
-            memory = Memory(annotations_SLd, self.attention.keys(annotations_SLd), real_SL)
+            assert encoded.annotations_SLd is not None
+            assert encoded.real_SL is not None
+            keys_SLk = self.attention.keys(encoded.annotations_SLd)
+            memory = Memory(encoded.annotations_SLd, keys_SLk, encoded.real_SL)
         is_fixed = self.attention is None and self.readout.uses_context
         return SourceTerms(
             self.unit.project_context(c_Sd) if self.feeds_summary else None,
@@ -236,29 +212,31 @@ class Decoder(nn.Module):
         """Return e(y_{t-1}) [B, m] and its projection [B, g]; e(y_0) = 0 has no rows."""
         if words_B is None or self.embedding is None:
             x_1g = self.unit.project(state.layers[0].new_zeros(1, self.inputs))
-            return state.layers[0].new_zeros(0, self.inputs), x_1g.expand(rows, -1)
+            return state.layers[0].new_zeros(0, 0 if self.embedding is None else self.inputs), x_1g.expand(rows, -1)
         e_Bm: Tensor = self.dropout(self.embedding(words_B))
         return e_Bm, self.unit.project(e_Bm)
 
     def _advance(self, state: DecoderState, x_Bg: Tensor) -> RecurrentStep:
+        """Return the next state of all layers, with attention before or after the step."""
         terms, source_B = state.source_terms, state.source_B
         context_Bg = None if terms.context_Sg is None else take_rows(terms.context_Sg, source_B)
         c_Bd: Tensor | None = None
         weights_BL: Tensor | None = None
+        units: list[RecurrentUnit] = [self.unit, *self.upper]
         if self.attends_before_step:
-            c_Bd, weights_BL = self._attend(output(self.units[-1], state.layers[-1]), state)
+            c_Bd, weights_BL = self._attend(units[-1].output(state.layers[-1]), state)
             context_Bg = self.unit.project_context(c_Bd)
         if self.feed is not None and state.fed_Bn is not None:
             x_Bg = x_Bg + self.feed(state.fed_Bn)
         h_Bs = self.unit.step(x_Bg, state.layers[0], context_Bg)
-        layers, out_Bn = [h_Bs], output(self.unit, h_Bs)
-        for unit, above_Bs in zip(self.units[1:], state.layers[1:], strict=True):
+        layers, out_Bn = [h_Bs], self.unit.output(h_Bs)
+        for unit, above_Bs in zip(units[1:], state.layers[1:], strict=True):
             h_Bs = unit.step(unit.project(self.dropout(out_Bn)), above_Bs)
             layers.append(h_Bs)
-            out_Bn = output(unit, h_Bs)
+            out_Bn = unit.output(h_Bs)
         if self.attention is not None and not self.attends_before_step:
             c_Bd, weights_BL = self._attend(out_Bn, state)
-        return RecurrentStep(replace(state, layers=tuple(layers)), out_Bn, c_Bd, weights_BL)
+        return RecurrentStep(state._replace(layers=tuple(layers)), out_Bn, c_Bd, weights_BL)
 
     def _attend(self, query_Bn: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
         assert self.attention is not None
@@ -274,25 +252,22 @@ class Decoder(nn.Module):
         return None if terms.readout_Sq is None else take_rows(terms.readout_Sq, source_B)
 
 
-def _make_units(config: ModelConfig, encoder: Encoder, word: int, context: int) -> tuple[RecurrentUnit, nn.ModuleList]:
+def _units(config: ModelConfig, word: int, context: int) -> tuple[RecurrentUnit, nn.ModuleList]:
     """Return the lowest unit, which reads words and the context, and the units above it."""
-    if not config.share_units:
-        build = UNITS[config.decoder_unit]
-        above = (build(config.hidden, config.hidden, 0, config.biases) for _ in range(config.decoder_layers - 1))
-        with warnings.catch_warnings():
-            # A unit that reads no words has a layer without inputs, and PyTorch warns of it.
-            warnings.filterwarnings("ignore", "Initializing zero-element tensors")
-            unit = build(word, config.hidden, context, config.biases)
-        return unit, nn.ModuleList(above)  # type: ignore[arg-type]
+    build = UNITS[config.decoder_unit]
+    upper = [build(config.hidden, config.hidden, 0, config.biases) for _ in range(config.decoder_layers - 1)]
+    with warnings.catch_warnings():
+        # A unit that reads no words has a layer without inputs, and PyTorch warns of it.
+        warnings.filterwarnings("ignore", "Initializing zero-element tensors")
+        return build(word, config.hidden, context, config.biases), nn.ModuleList(upper)
+
+
+def _shared_units(config: ModelConfig, encoder: Encoder, context: int) -> tuple[RecurrentUnit, nn.ModuleList]:
+    """Return the units of the encoder, lowest first."""
     identical = (config.encoder_unit, config.encoder_layers) == (config.decoder_unit, config.decoder_layers)
-    if not identical or config.directions != "forward" or context:
+    if not isinstance(encoder, RecurrentEncoder) or not identical or config.directions != "forward" or context:
         raise UserError(
             "shared units must be the same on both sides, in as many layers, forward and without a context; give both "
             "sides the same unit and layers, set `directions` to forward and `feed_context` to false"
         )
     return encoder.unit, encoder.upper
-
-
-def _borrow(module: nn.Module, name: str, layer: object) -> None:
-    """Let a module use a layer of another without registering it, so that its weights are saved and trained once."""
-    module.__dict__[name] = layer

@@ -1,24 +1,24 @@
 """The encoder: a source phrase becomes one vector, and for attention one vector per word.
 
-Legend: S source phrases, I symbols of all of them, N nodes of a prefix tree below its R start nodes, A = R + N, L
+Legend: S source phrases, I symbols of all of them, R start nodes of a prefix tree, N nodes below them, A = R + N, L
 symbols of the longest phrase, m embedding size, n hidden size of one direction, s state size, g rows of the unit's
 projections, d annotation size, k size of the summary, e input size of a layer: m or d.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError
 from phrasescore.nn.architecture import ModelConfig
-from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.batch import FARTHEST, Reading, SourceBatch
 from phrasescore.nn.prefix_tree import PrefixTree, take_rows
-from phrasescore.nn.sources import Reading, SourceBatch
-from phrasescore.nn.span_marks import SpanMarks
-from phrasescore.nn.units import UNITS, RecurrentUnit, output
+from phrasescore.nn.units import UNITS, RecurrentUnit
+from phrasescore.registry import Registry
 from phrasescore.transfer import on_device
 
 
@@ -38,60 +38,72 @@ class WordEmbedding(nn.Module):
 
 @dataclass(frozen=True)
 class EncodedSource:
-    """The output of the encoder."""
+    """The output of an encoder."""
 
     summary_Sk: Tensor
     """c, the summary of each source phrase."""
-    last_states: tuple[tuple[Tensor, ...], ...]
-    """For each layer and direction the state after the last symbol read, [S, s]."""
+    last_states: tuple[tuple[Tensor, ...], ...] = ()
+    """For each recurrent layer and direction the state after the last symbol read, [S, s]."""
     annotations_SLd: Tensor | None = None
-    """For attention: the output of the top layer at each symbol, both directions concatenated."""
+    """For attention: a vector for each symbol."""
     real_SL: Tensor | None = None
     """False on padding."""
 
 
 class Encoder(nn.Module):
+    """The interface of an encoder."""
+
+    def __init__(self, words: int, config: ModelConfig, *, context: int, outputs: int) -> None:
+        """Build the word vectors, with weights yet to be initialised; `context` and `outputs` are the sizes k and d."""
+        super().__init__()
+        self.context, self.outputs = context, outputs
+        self.embedding = WordEmbedding(words, config.embedding, bias=config.biases == "authors")
+
+    def forward(self, sources: SourceBatch) -> EncodedSource:
+        """Encode source phrases."""
+        raise NotImplementedError
+
+    def prepare(self, sources: SourceBatch) -> None:
+        """Compute what `forward` needs of the batch, so that it is copied to a device together; optional."""
+
+
+EncoderBuilder = Callable[[int, ModelConfig], Encoder]
+"""A registered class or function; the arguments are the size of the source vocabulary and the architecture."""
+ENCODERS: Registry[EncoderBuilder] = Registry("encoder")
+register_encoder = ENCODERS.register
+
+
+@register_encoder("recurrent")
+class RecurrentEncoder(Encoder):
     """Recurrent layers over x_1 .. x_N, `<eos>` from h_0 = 0, with c = tanh(V h_N) (appendix A.1.1).
 
-    With two directions c depends on the last states of both. Phrases share the states of common prefixes in the lowest
-    layer; layers above two directions depend on whole phrases, and share nothing.
+    With two directions c depends on the last states of both, and annotations have the outputs of both. Phrases share
+    the states of common prefixes in the lowest layer; layers above two directions depend on whole phrases, and share
+    nothing.
 
     In context the encoder reads the whole sentence. The last states are then those at the ends of the phrase, the
     annotations those of the phrase and of the symbol after it, with `SpanMarks` that mark their positions.
     """
 
-    def __init__(self, words: int, config: ModelConfig, *, summary: bool, annotate: bool) -> None:
-        """Build with weights yet to be initialised.
-
-        Args:
-            words: size of the source vocabulary.
-            config: the architecture.
-            summary: whether c has the layer V.
-            annotate: whether to return annotations.
-        """
-        super().__init__()
+    def __init__(self, words: int, config: ModelConfig) -> None:
         ways = 1 if config.directions == "forward" else 2
         if config.directions == "halves" and config.hidden % 2:
-            raise UserError(f"{spelled('directions', 'halves')}: needs an even number of hidden units")
-        self.hidden = config.hidden // 2 if config.directions == "halves" else config.hidden
-        """n."""
-        self.layers = config.encoder_layers
-        self.outputs = ways * self.hidden
-        """d."""
-        self.context = config.hidden if summary else self.outputs
-        """k."""
-        self.reverse, self.annotate = config.reverse_source, annotate
-        self.embedding = WordEmbedding(words, config.embedding, bias=config.biases == "authors")
+            raise UserError("directions `halves` needs an even number of hidden units; give --hidden an even number")
+        hidden = config.hidden // 2 if config.directions == "halves" else config.hidden
+        outputs = ways * hidden
+        has_summary = config.summary and config.uses_summary
+        super().__init__(words, config, context=config.hidden if has_summary else outputs, outputs=outputs)
+        self.hidden, self.layers = hidden, config.encoder_layers
+        self.reverse, self.annotate = config.reverse_source, config.has_attention
         build = UNITS[config.encoder_unit]
-        sizes = [config.embedding, *[self.outputs] * (self.layers - 1)]
-        self.unit, *upper = (build(size, self.hidden, 0, config.biases) for size in sizes)
-        self.upper = nn.ModuleList(upper)  # type: ignore[arg-type]
-        self.backward_units = nn.ModuleList()
-        if ways == 2:
-            self.backward_units.extend(build(size, self.hidden, 0, config.biases) for size in sizes)  # type: ignore[misc]
+        sizes = [config.embedding, *[outputs] * (self.layers - 1)]
+        self.unit, *upper = (build(size, hidden, 0, config.biases) for size in sizes)
+        self.upper = nn.ModuleList(upper)
+        backward = sizes if ways == 2 else []
+        self.backward_units = nn.ModuleList(build(size, hidden, 0, config.biases) for size in backward)
         states = [[unit.state for unit in layer] for layer in zip(*self.directions, strict=True)]
-        self.marks = SpanMarks(self.outputs if annotate else 0, states) if config.in_context else None
-        self.summary = nn.Linear(self.outputs, config.hidden, bias=config.biases == "all") if summary else None
+        self.marks = SpanMarks(outputs if self.annotate else 0, states) if config.in_context else None
+        self.summary = nn.Linear(outputs, config.hidden, bias=config.biases == "all") if has_summary else None
         self.dropout = nn.Dropout(config.dropout)
 
     @property
@@ -100,11 +112,7 @@ class Encoder(nn.Module):
         forward, backward = [self.unit, *self.upper], list(self.backward_units)
         return [forward, backward] if backward else [forward]  # type: ignore[list-item]
 
-    def forward(self, batch: PairBatch) -> EncodedSource:
-        """Encode the source phrases of a batch of pairs."""
-        return self.encode(batch.sources)
-
-    def encode(self, sources: SourceBatch) -> EncodedSource:
+    def forward(self, sources: SourceBatch) -> EncodedSource:
         """Encode source phrases."""
         last_states: list[tuple[Tensor, ...]] = []
         below_Id: Tensor | None = None
@@ -117,13 +125,9 @@ class Encoder(nn.Module):
                 ends = [self.marks.mark_state(h_Ss, layer, way, sources) for way, h_Ss in enumerate(ends)]
             last_states.append(tuple(ends))
             if layer + 1 < self.layers or self.annotate:
-                below_Id = _join(
-                    [
-                        output(unit, h_As).index_select(0, reading.node_I)
-                        for unit, h_As, reading in zip(units, states, readings, strict=True)
-                    ]
-                )
-        c_Sk = _join([output(way[-1], h_Ss) for way, h_Ss in zip(self.directions, last_states[-1], strict=True)])
+                ways = zip(units, states, readings, strict=True)
+                below_Id = _join([unit.output(h_As).index_select(0, reading.node_I) for unit, h_As, reading in ways])
+        c_Sk = _join([way[-1].output(h_Ss) for way, h_Ss in zip(self.directions, last_states[-1], strict=True)])
         if self.summary is not None:
             c_Sk = self.dropout(torch.tanh(self.summary(c_Sk)))
         if not self.annotate or below_Id is None:
@@ -135,7 +139,7 @@ class Encoder(nn.Module):
         return EncodedSource(c_Sk, tuple(last_states), annotations_SLd, real_SL)
 
     def prepare(self, sources: SourceBatch) -> None:
-        """Compute the reading orders, so that they are copied to a device together."""
+        """Compute the reading orders, the grid for attention, and the distances in context."""
         for layer in range(self.layers):
             self._readings(sources, layer)
         if self.annotate:
@@ -153,6 +157,36 @@ class Encoder(nn.Module):
         x_Ne = self.embedding(reading.tree.words_N) if below_Id is None else below_Id.index_select(0, reading.symbol_N)
         h_Rs = self.embedding.words.weight.new_zeros(reading.starts, unit.state)
         return _unroll(unit, reading.tree, unit.project(self.dropout(x_Ne)), h_Rs)
+
+
+class SpanMarks(nn.Module):
+    """Position embeddings that mark the phrase in a sentence.
+
+    Each annotation gets two learnt vectors, for the distances to the first word of the phrase and to the symbol after
+    the phrase; each last state gets one for the length of the phrase. Distances are clipped to `FARTHEST`.
+    """
+
+    def __init__(self, annotation: int, states: Sequence[Sequence[int]]) -> None:
+        """Build for annotations of size d, 0 without annotations, and the state sizes of each layer and direction."""
+        super().__init__()
+        rows = FARTHEST + 1
+        self.first = nn.Embedding(rows, annotation) if annotation else None
+        self.following = nn.Embedding(rows, annotation) if annotation else None
+        self.length = nn.ModuleList(nn.ModuleList(nn.Embedding(rows, state) for state in layer) for layer in states)
+
+    def mark_annotations(self, annotations_SLd: Tensor, sources: SourceBatch) -> Tensor:
+        """Add the vectors of both distances to the annotations."""
+        assert self.first is not None
+        assert self.following is not None
+        distances = on_device(sources.distances(), annotations_SLd.device)
+        marked_SLd: Tensor = annotations_SLd + self.first(distances.first_SL) + self.following(distances.following_SL)
+        return marked_SLd
+
+    def mark_state(self, h_Ss: Tensor, layer: int, way: int, sources: SourceBatch) -> Tensor:
+        """Add the vectors of the phrase lengths to the last states of a layer and direction (`way`)."""
+        distances = on_device(sources.distances(), h_Ss.device)
+        marked_Ss: Tensor = h_Ss + self.length[layer][way](distances.length_S)  # type: ignore[index]
+        return marked_Ss
 
 
 def _unroll(unit: RecurrentUnit, tree: PrefixTree, x_Ng: Tensor, h_Rs: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The RNN encoder-decoder: ln p of target phrases given their source phrases.
 
-Legend: S source phrases, P pairs, I predicted symbols, A decoder nodes, B rows of one step, L symbols of the longest
-source phrase, r input size of the softmax, V words.
+Legend: S source phrases, P pairs, I predicted symbols, A decoder nodes, B rows of one step, T steps but the first,
+L symbols of the longest source phrase, r input size of the softmax, V words.
 """
 
 from __future__ import annotations
@@ -9,14 +9,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from phrasescore.errors import UserError
 from phrasescore.nn.architecture import ModelConfig
-from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.batch import PairBatch, SourceBatch
 from phrasescore.nn.decoder import Decoder, DecoderState
-from phrasescore.nn.encoder import EncodedSource, Encoder
-from phrasescore.nn.initialisation import initialise
+from phrasescore.nn.encoder import ENCODERS
 from phrasescore.nn.softmax import WordSoftmax
-from phrasescore.nn.sources import SourceBatch
+from phrasescore.nn.weights import initialise
 
 
 class EncoderDecoder(nn.Module):
@@ -26,23 +24,14 @@ class EncoderDecoder(nn.Module):
         """Build with random weights from torch's global generator; the vocabulary sizes include the symbols.
 
         Raises:
-            UserError: options of the architecture are incompatible.
+            UserError: options of the architecture are incompatible, or one has no effect.
         """
         super().__init__()
-        if config.share_embeddings and source_words != target_words:
-            raise UserError(
-                f"shared word vectors need one vocabulary for both sides, but these have {source_words} and "
-                f"{target_words} words; give the same vocabulary, or leave `share_embeddings` out"
-            )
+        config.check_effect()
         self.config = config
-        self.encoder = Encoder(
-            source_words,
-            config,
-            summary=config.summary and config.uses_summary,
-            annotate=config.has_attention,
-        )
+        self.encoder = ENCODERS[config.encoder](source_words, config)
         self.decoder = Decoder(target_words, config, self.encoder)
-        self.softmax = WordSoftmax(target_words, self.decoder.readout.size, bias=config.biases != "none")
+        self.softmax = WordSoftmax(target_words, self.decoder.readout.size)
         initialise(self, config.initialisation)
 
     def multiply_in(self, dtype: torch.dtype | None) -> None:
@@ -65,7 +54,7 @@ class EncoderDecoder(nn.Module):
                 share; None draws the numbers.
         """
         best_word = self._best_word if teacher_forcing < 1 else None
-        s_Ar = self.decoder(batch, self.encoder(batch), teacher_forcing, best_word, draws_T)
+        s_Ar = self.decoder(batch, self.encoder(batch.sources), best_word, teacher_forcing, draws_T)
         return self.softmax.log_prob(s_Ar, batch.node_I, batch.symbol_I)
 
     def pair_scores(self, batch: PairBatch) -> Tensor:
@@ -73,13 +62,9 @@ class EncoderDecoder(nn.Module):
         log_prob_I: Tensor = self(batch).double()
         return log_prob_I.new_zeros(batch.pairs).index_add_(0, batch.pair_I, log_prob_I)
 
-    def encode(self, sources: SourceBatch) -> EncodedSource:
-        """Encode source phrases, for a search."""
-        return self.encoder.encode(sources)
-
-    def start(self, encoded: EncodedSource) -> DecoderState:
-        """Return the initial state of a search, a row for each source phrase."""
-        return self.decoder.start(encoded)
+    def start(self, sources: SourceBatch) -> DecoderState:
+        """Encode source phrases; return the initial state of a search, a row for each phrase."""
+        return self.decoder.start(self.encoder(sources))
 
     def step(self, state: DecoderState, words_B: Tensor | None) -> tuple[Tensor, DecoderState, Tensor | None]:
         """Read a word in each row and predict the next.

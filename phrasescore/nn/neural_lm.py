@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from phrasescore.nn.architecture import NeuralLmConfig
-from phrasescore.nn.initialisation import initialise
 from phrasescore.nn.softmax import WordSoftmax
+from phrasescore.nn.weights import initialise
 
 _UNIFORM = 0.01
 """Bound of the initial weights (paper, section 4.1.2)."""
@@ -42,7 +42,7 @@ class NeuralLanguageModel(nn.Module):
         self.first = nn.Linear((config.order - 1) * config.embedding, config.first_hidden)
         self.second = nn.Linear(config.first_hidden, config.second_hidden)
         self.dropout = nn.Dropout(config.dropout)
-        self.softmax = WordSoftmax(words, config.second_hidden, bias=True)
+        self.softmax = WordSoftmax(words, config.second_hidden)
         self.register_buffer("mean_log_norm", torch.zeros(()))
         if config.initialisation == "uniform":
             for parameter in self.parameters():

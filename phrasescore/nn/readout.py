@@ -51,7 +51,7 @@ class MaxoutReadout(Readout):
     def __init__(self, config: ModelConfig, embedding: int, context: int) -> None:
         super().__init__(config, config.maxout, uses_context=context > 0)
         rows = 2 * config.maxout
-        self.state = nn.Linear(config.hidden, rows, bias=config.biases != "none")
+        self.state = nn.Linear(config.hidden, rows)
         self.word = nn.Linear(embedding, rows, bias=False) if embedding else None
         self.context = nn.Linear(context, rows, bias=False) if context else None
 
@@ -70,22 +70,28 @@ class MaxoutReadout(Readout):
         return s_Bs
 
 
-class PlainReadout(Readout):
-    """The state, [state; context] or [word; state; context] without a layer.
+class StateReadout(Readout):
+    """The state alone."""
 
-    Dropout applies to the state only, and not next to a word, whose vector has had dropout already.
-    """
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config, config.hidden, uses_context=False)
+
+    def forward(self, h_Bn: Tensor, e_Nm: Tensor, context_Bq: Tensor | None) -> Tensor:
+        """Return h_t [B, n]."""
+        s_Bn: Tensor = self.dropout(h_Bn)
+        return s_Bn
+
+
+class ConcatenatedReadout(Readout):
+    """[e(y_{t-1}); h_t; c] without a layer. It has no dropout, because the word vector has had dropout already."""
 
     def __init__(self, config: ModelConfig, embedding: int, context: int) -> None:
-        super().__init__(config, embedding + config.hidden + context, uses_context=context > 0)
-        self.uses_word = embedding > 0
+        super().__init__(config, embedding + config.hidden + context, uses_context=True)
 
     def forward(self, h_Bn: Tensor, e_Nm: Tensor, context_Bd: Tensor | None) -> Tensor:
         """Return the concatenation [B, s]."""
-        parts = [_below_zeros(e_Nm, len(h_Bn)), h_Bn] if self.uses_word else [self.dropout(h_Bn)]
-        if context_Bd is not None:
-            parts.append(context_Bd)
-        return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
+        assert context_Bd is not None
+        return torch.cat((_below_zeros(e_Nm, len(h_Bn)), h_Bn, context_Bd), dim=1)
 
 
 class AttentionalReadout(Readout):
@@ -124,11 +130,12 @@ def make_readout(config: ModelConfig, embedding: int, context: int) -> Readout:
     readout: Readout
     if form == "maxout":
         readout = MaxoutReadout(config, embedding, context)
-    elif form == "attentional":
-        readout = AttentionalReadout(config, context)
+    elif form == "state":
+        readout = StateReadout(config)
+    elif form == "word-state-context":
+        readout = ConcatenatedReadout(config, embedding, context)
     else:
-        word, context = embedding if form == "word-state-context" else 0, context if form != "state" else 0
-        readout = PlainReadout(config, word, context)
+        readout = AttentionalReadout(config, context)
     if config.output_rank:
         # The last layer, because weights are drawn, and stored for the optimiser, in the order of the layers.
         readout.factor = nn.Linear(readout.outputs, config.output_rank, bias=False)

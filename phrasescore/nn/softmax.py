@@ -36,9 +36,9 @@ _LOGSUMEXP_ROWS = 16
 class WordSoftmax(nn.Module):
     """G_l and b: the softmax layer over the words of the target vocabulary."""
 
-    def __init__(self, words: int, size: int, *, bias: bool) -> None:
+    def __init__(self, words: int, size: int) -> None:
         super().__init__()
-        self.words = nn.Linear(size, words, bias=bias)
+        self.words = nn.Linear(size, words)
         self.product_dtype: torch.dtype | None = None
         """The type of the matrix products; None for that of the weights."""
 
@@ -54,10 +54,10 @@ class WordSoftmax(nn.Module):
         with torch.autocast(s_Ar.device.type, enabled=False):
             if dtype == self.words.weight.dtype and not torch.is_grad_enabled():
                 s_Ar = s_Ar.to(dtype)
-                log_norm_A = _log_norms(s_Ar, self.words.weight, self._bias())
+                log_norm_A = _log_norms(s_Ar, self.words.weight, self.words.bias)
                 return self.logit(s_Ar, node_I, symbol_I) - log_norm_A[node_I], log_norm_A
             found: tuple[Tensor, Tensor] = _LogProb.apply(
-                s_Ar, self.words.weight, self._bias(), node_I, symbol_I, dtype, torch.is_grad_enabled()
+                s_Ar, self.words.weight, self.words.bias, node_I, symbol_I, dtype, torch.is_grad_enabled()
             )
         return found
 
@@ -65,11 +65,7 @@ class WordSoftmax(nn.Module):
         """Return l_v of each symbol at its node, [I], in the type of the weights."""
         with torch.autocast(s_Ar.device.type, enabled=False):
             G_Vr = self.words.weight
-            return _logit(s_Ar.to(G_Vr.dtype), G_Vr, self._bias(), node_I, symbol_I, G_Vr.dtype)
-
-    def _bias(self) -> Tensor:
-        b_V: Tensor | None = self.words.bias
-        return self.words.weight.new_zeros(len(self.words.weight)) if b_V is None else b_V
+            return _logit(s_Ar.to(G_Vr.dtype), G_Vr, self.words.bias, node_I, symbol_I, G_Vr.dtype)
 
 
 def _logit(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, node_I: Tensor, symbol_I: Tensor, dtype: torch.dtype) -> Tensor:

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from phrasescore.device import Device
 from phrasescore.log_probs import require_log_probs
+from phrasescore.nn.batch import SourceBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.nn.sources import SourceBatch
 from phrasescore.phrases import Phrases
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.vocabulary import UNKNOWN
@@ -70,7 +70,7 @@ class Decoding:
         self._networks, self._device = networks, device
         batch = SourceBatch.of(sources)
         with torch.inference_mode(), device.products():
-            self._states = [network.start(network.encode(batch)) for network in networks]
+            self._states = [network.start(batch) for network in networks]
         self.source_words_S: Numbers = sources.lengths
         self.source_B: Numbers = np.arange(len(sources))
         """The source sentence of each row."""

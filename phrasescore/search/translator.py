@@ -55,7 +55,7 @@ class Translator:
         Raises:
             UserError: an option needs attention, and the network has none.
         """
-        self.has_attention = all(network.config.uses_attention for network in scorer.networks)
+        self.has_attention = all(network.config.has_attention for network in scorer.networks)
         if config.replace_unknown and not self.has_attention:
             raise UserError(
                 f"{spelled('replace_unknown')}: needs attention, which this network does not have; leave it out, or "

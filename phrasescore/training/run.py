@@ -17,8 +17,7 @@ from phrasescore.errors import UsageError, UserError
 from phrasescore.files import can_be_read_only_once, display_name
 from phrasescore.model_folder import KIND, TRAINING_STATE, save_description
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.nn.initialisation import start_at_frequencies
-from phrasescore.nn.size import check_size
+from phrasescore.nn.weights import check_size, start_at_frequencies
 from phrasescore.pairs import PairData, PhrasePairs, hash_pairs, hash_phrases, read_table
 from phrasescore.parallel_text import ParallelText, SentenceConfig, first_sentences, read_sentences
 from phrasescore.training.batches import hold_out_sentences, split_held_out
@@ -229,12 +228,6 @@ def _files_of(text: ParallelText, prefix: str) -> dict[str, Path | None]:
 
 
 def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderDecoder:
-    if settings.model.share_embeddings and data.source_vocabulary.digest() != data.target_vocabulary.digest():
-        raise UserError(
-            "`share_embeddings` needs the same words on both sides, which these are not; give one text of both sides "
-            "as `source_corpus` and `target_corpus`, and vocabularies of one size"
-        )
-
     def build() -> EncoderDecoder:
         return EncoderDecoder(settings.model, len(data.source_vocabulary), len(data.target_vocabulary))
 

@@ -112,11 +112,10 @@ class Settings:
         """
         # Imported late: PyTorch takes seconds to import, and --help and usage errors should not wait for it.
         from phrasescore.nn.encoder_decoder import EncoderDecoder
-        from phrasescore.nn.size import without_numbers
+        from phrasescore.nn.weights import without_numbers
         from phrasescore.training.optimisers import OPTIMISERS
 
         OPTIMISERS[self.training.optimiser]
-        self.model.check_effect()
         if self.model.in_context and self.data.direction != "target-given-source":
             raise UsageError(
                 f"{spelled('direction')}: in context the sentence that is known is the source's; leave it out"

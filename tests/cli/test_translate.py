@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pty
-import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +14,7 @@ import numpy as np
 import pytest
 
 from phrasescore.cli import main
-from phrasescore.model_folder import save_description, save_weights
-from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.vocabulary import Vocabulary
-from tests.conftest import DATA, TINY
+from tests.conftest import DATA
 from tests.copying import OPTIONS
 from tests.pictures import labels
 
@@ -222,19 +217,6 @@ def test_text_that_is_not_tokenised(translate: Run, copier: Path) -> None:
 )
 def test_errors_are_one_sentence(translate: Run, options: list[str], message: str) -> None:
     assert message in translate.error("translate", "-m", PHRASES, *options)
-
-
-@pytest.mark.parametrize("option", ["--replace-unknown", "--attention=x.png"])
-def test_attention_that_nothing_reads_is_none(translate: Run, option: str) -> None:
-    """Unused attention weights of older model folders are ignored.
-
-    Training rejects this setting now, but older folders may have it, with weights at their initial values.
-    """
-    config, words = replace(TINY, attention="concat", readout="state"), Vocabulary([b"a"])
-    save_description(translate.folder, config, "target-given-source", words, words, {})
-    save_weights(translate.folder, EncoderDecoder(config, len(words), len(words)))
-    message = translate.error("translate", "-m", translate.folder, option)
-    assert re.search("which this network does not have|this network has no attention to draw", message)
 
 
 @pytest.mark.parametrize(

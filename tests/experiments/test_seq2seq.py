@@ -39,6 +39,7 @@ CONFIGS = EXPERIMENTS / "seq2seq" / "configs"
 MODELS = Path(__file__).parents[2] / "docs" / "models.md"
 
 CHO: dict[str, Any] = {
+    "encoder": "recurrent",
     "encoder_unit": "gru-paper",
     "decoder_unit": "gru-appendix",
     "encoder_layers": 1,
@@ -52,10 +53,8 @@ CHO: dict[str, Any] = {
     "feed_word": True,
     "attention": "none",
     "attention_order": "after",
-    "annotations": "states",
     "input_feeding": False,
     "readout": "maxout",
-    "share_embeddings": False,
     "share_units": False,
 }
 """The architecture without its sizes: every field of `ModelConfig` that is not in `SIZES`."""
@@ -82,7 +81,6 @@ BAHDANAU = {
     "attention_order": "before",
 }
 NO_CONTEXT = {"summary": False, "feed_context": False}
-BRIDGED = {**PLAIN, "encoder_layers": 2, "directions": "both", "bridge": "both-tanh", "annotations": "bridged"}
 
 FORMS: dict[str, dict[str, dict[str, Any]]] = {
     "tutorial": dict.fromkeys(TUTORIALS, TUTORIAL),
@@ -143,9 +141,11 @@ DOCUMENTED = {
     **{name: form for name, form in FORMS["lecture"].items() if name != "simplest"},
     "the tutorial": TUTORIAL,
     "sequence to sequence (Sutskever et al.)": {**PLAIN, "encoder_layers": 2, "directions": "both", "bridge": "both"},
-    "dot attention (scores of Luong et al.)": {**BRIDGED, "attention": "dot", "readout": "state-context"},
-    "general attention (scores of Luong et al.)": {**BRIDGED, "attention": "general", "readout": "state-context"},
-    "concat attention (scores of Bahdanau et al.)": {**BRIDGED, "attention": "concat", "attention_order": "before"},
+    "dot attention (Luong et al.)": {**HALVES, "attention": "dot"},
+    "general attention (Luong et al.)": {**HALVES, "attention": "general"},
+    "concat attention before the step (scores of Bahdanau et al.)": {
+        **HALVES, "attention": "concat", "attention_order": "before"
+    },
     "attention before the step (Bahdanau et al.)": BAHDANAU,
     "base (Luong et al.)": {**LADDER, "encoder_layers": 4, "decoder_layers": 4},
     "+ reverse": {**LADDER, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True},

@@ -15,5 +15,5 @@ from phrasescore.nn.encoder_decoder import EncoderDecoder
 @torch.inference_mode()
 def attention_weights(network: EncoderDecoder, batch: PairBatch) -> Tensor:
     """Return the attention weights of each predicted symbol including the end symbol, [I, L]."""
-    steps = network.decoder.predictions(batch, network.encoder(batch))
+    steps = network.decoder.predictions(batch, network.encoder(batch.sources))
     return torch.cat([step.attention_BL for step in steps if step.attention_BL is not None])[batch.node_I]

@@ -35,15 +35,14 @@ LUONG: dict[str, Any] = {
 }
 VARIANTS: dict[str, dict[str, Any]] = {
     **{f"unit {unit}": {"encoder_unit": unit, "decoder_unit": unit} for unit in UNITS},
-    **{f"{unit} without biases": {"encoder_unit": unit, "decoder_unit": unit, "biases": "none"} for unit in UNITS},
     **{f"{unit}, the authors' biases": {"decoder_unit": unit, "biases": "authors"} for unit in UNITS},
     **{f"simplest, {unit}": {**SIMPLEST, "encoder_unit": unit, "decoder_unit": unit} for unit in UNITS},
     **{f"simplest without words, {unit}": {**SIMPLEST, "decoder_unit": unit, "encoder_unit": unit, "feed_word": False}
        for unit in UNITS},
     "the lecture's, shared": {**SIMPLEST, "encoder_unit": "rnn", "decoder_unit": "rnn", "feed_word": False,
                               "share_units": True},
-    "shared units and words": {**SIMPLEST, "encoder_unit": "gru", "decoder_unit": "gru", "encoder_layers": 2,
-                               "decoder_layers": 2, "share_units": True, "share_embeddings": True},
+    "shared units and layers": {**SIMPLEST, "encoder_unit": "gru", "decoder_unit": "gru", "encoder_layers": 2,
+                                "decoder_layers": 2, "share_units": True},
     "maxout without context": {"feed_context": False},
     "maxout without words": {"feed_word": False},
     "maxout of the state alone": {"feed_context": False, "feed_word": False},
@@ -61,7 +60,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
             "decoder_layers": 2,
         }
         for bridge, directions, unit in itertools.product(
-            ("context", "last", "both", "both-tanh", "first-backward"), ("both", "halves"), ("gru", "lstm")
+            ("context", "last", "both", "first-backward"), ("both", "halves"), ("gru", "lstm")
         )
     },
     **{
@@ -77,14 +76,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
                               "decoder_layers": 2},
     "input feeding, rank 3, context too": {**LUONG, "input_feeding": True, "feed_context": True, "output_rank": 3},
     "input feeding before": {**LUONG, "input_feeding": True, "attention_order": "before"},
-    "notes' dot": {"encoder_unit": "gru", "decoder_unit": "gru", "encoder_layers": 2, "directions": "both",
-                   "bridge": "both-tanh", "annotations": "bridged", "attention": "dot", "feed_context": False,
-                   "readout": "state-context"},
-    "notes' concat": {"encoder_unit": "gru", "decoder_unit": "gru", "directions": "both", "bridge": "both-tanh",
-                      "annotations": "bridged", "attention": "concat", "attention_order": "before",
-                      "readout": "state"},
-    "bridged lstm": {"encoder_unit": "lstm", "decoder_unit": "lstm", "directions": "both", "bridge": "both",
-                     "annotations": "bridged", "attention": "dot"},
 }  # fmt: skip
 
 
@@ -98,9 +89,9 @@ FAMILY = (
     "tutorial",
     "reversed",
     "stacked",
-    "both-tanh, halves, lstm",
+    "both, halves, lstm",
     "Bahdanau",
     "Luong with input feeding",
-    "notes' dot",
+    "dot after",
 )
 """One of each kind."""

@@ -45,7 +45,6 @@ def dropped(config: ModelConfig) -> set[tuple[str, int, float]]:
         (STACKED, WORDS | {("encoder", 8), ("decoder", 8), ("decoder.readout", 4)}),
         (ATTENTION, WORDS | {("decoder.readout", 8)}),
         ({"readout": "state"}, WORDS | {("decoder.readout", 8)}),
-        ({"readout": "state-context"}, WORDS | {("decoder.readout", 8)}),
         ({"readout": "word-state-context"}, WORDS),
         ({"readout": "state", "feed_word": False}, {("encoder", 5), ("decoder.readout", 8)}),
     ],

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from phrasescore.aligned_phrases import LONGEST
 from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.encoder import SpanMarks
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.nn.span_marks import SpanMarks
 from phrasescore.phrases import Phrases, PhrasesInSentences
 from phrasescore.vocabulary import END
 from tests import family_reference

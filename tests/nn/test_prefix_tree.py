@@ -64,7 +64,7 @@ def test_a_batch_predicts_each_word_from_the_node_before_it() -> None:
     sources = Phrases.from_lists([[2, 3], [4]])
     targets = Phrases.from_lists([[5, 6], [5], [], [7]])
     batch = PairBatch.sharing(sources, np.array([0, 0, 1, 1]), targets)
-    nodes = prefixes(batch.target, batch.target_starts)
+    nodes = prefixes(batch.target, len(batch.sources))
     predicted = [nodes[node] for node in batch.node_I.tolist()]
     assert predicted == [(0,), (0, 5), (0, 5, 6), (0,), (0, 5), (1,), (1,), (1, 7)]
     assert batch.symbol_I.tolist() == [5, 6, 1, 5, 1, 1, 7, 1]

@@ -9,7 +9,7 @@ from phrasescore.nn.softmax import WordSoftmax
 
 def layer(words: int, size: int, scale: float) -> tuple[WordSoftmax, torch.Tensor, torch.Tensor, torch.Tensor]:
     torch.manual_seed(2)
-    found = WordSoftmax(words, size, bias=True)
+    found = WordSoftmax(words, size)
     torch.nn.init.normal_(found.words.bias)
     states = torch.randn(70, size) * scale
     node, symbol = torch.arange(140) % 70, torch.randint(words, (140,))
@@ -59,7 +59,7 @@ def test_gradients_are_those_of_the_log_softmax(scale: float) -> None:
 @pytest.mark.parametrize("gap", [*range(60, 101, 5), 88, 89])
 def test_gradients_of_improbable_words_are_finite(gap: int, dtype: torch.dtype | None) -> None:
     """Z fits into 32 bits, but not its products with weights above 1."""
-    found = WordSoftmax(3, 1, bias=True)
+    found = WordSoftmax(3, 1)
     found.product_dtype = dtype
     gradients = []
     for log_prob in (found.log_prob, lambda s, n, y: log_probs(found, s)[n, y]):

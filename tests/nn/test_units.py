@@ -14,12 +14,12 @@ from torch import Tensor, nn
 
 from phrasescore.errors import UserError
 from phrasescore.nn.architecture import Biases, ModelConfig
-from phrasescore.nn.attention import ATTENTIONS, register_attention
-from phrasescore.nn.encoder import Encoder
+from phrasescore.nn.attention import ATTENTIONS, Attention, register_attention
+from phrasescore.nn.batch import SourceBatch
+from phrasescore.nn.encoder import ENCODERS, EncodedSource, Encoder, RecurrentEncoder, register_encoder
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.nn.initialisation import initialise
-from phrasescore.nn.sources import SourceBatch
 from phrasescore.nn.units import UNITS, GatedForm, GatedUnit, LstmUnit, TanhUnit, register_unit
+from phrasescore.nn.weights import initialise
 from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import END
 from tests.conftest import TINY
@@ -63,7 +63,10 @@ def test_units_equal_torch_s_cells(kind: str, context: int) -> None:
 def test_the_position_of_the_reset_gate(form: GatedForm) -> None:
     """torch.nn.GRU resets only the recurrent product; only gru-appendix resets the context too."""
     torch.manual_seed(1)
-    unit = GatedUnit(4, 6, 3, form=form)
+    unit = GatedUnit(4, 6, 3, "all", form=form)
+    for name, parameter in unit.named_parameters():
+        if name.endswith("bias"):
+            parameter.zero_()
     twin = nn.GRUCell(4, 6, bias=False)
     twin.weight_ih.copy_(unit.input.weight)
     twin.weight_hh.copy_(torch.cat((unit.recurrent_gates.weight, unit.recurrent_candidate.weight)))
@@ -84,10 +87,8 @@ def test_the_position_of_the_reset_gate(form: GatedForm) -> None:
 @torch.no_grad()
 def test_the_encoder_equals_torch_on_packed_sequences(kind: str, directions: Any, kept_apart: bool) -> None:
     torch.manual_seed(2)
-    config = replace(
-        TINY, encoder_unit=kind, directions=directions, encoder_layers=2, hidden=6, biases="all", summary=False
-    )
-    encoder = Encoder(9, config, summary=False, annotate=True)
+    config = replace(TINY, encoder_unit=kind, directions=directions, encoder_layers=2, hidden=6, summary=False)
+    encoder = RecurrentEncoder(9, replace(config, attention="general"))
     twin = TORCH_STACKS[kind](5, 6, num_layers=2, bidirectional=directions == "both")
     units = [unit for layer in zip(*encoder.directions, strict=True) for unit in layer]
     # torch's order: layer by layer, forward and backward in each.
@@ -103,7 +104,7 @@ def test_the_encoder_equals_torch_on_packed_sequences(kind: str, directions: Any
     packed = nn.utils.rnn.pack_padded_sequence(padded, lengths, enforce_sorted=False)
     outputs, last = twin(packed)
     expected_LSd, _ = nn.utils.rnn.pad_packed_sequence(outputs)
-    found = encoder.encode(SourceBatch.of(Phrases.from_lists(SOURCES), shared=not kept_apart))
+    found = encoder(SourceBatch.of(Phrases.from_lists(SOURCES), shared=not kept_apart))
     assert found.annotations_SLd is not None
     assert found.real_SL is not None
     assert found.real_SL.sum(1).tolist() == lengths.tolist()
@@ -139,7 +140,7 @@ def test_the_tutorial_has_its_number_of_parameters() -> None:
 
 
 @pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
-@pytest.mark.parametrize("biases", ["none", "authors", "all"])
+@pytest.mark.parametrize("biases", ["authors", "all"])
 def test_recurrent_matrices_start_orthogonal(kind: str, biases: Biases) -> None:
     torch.manual_seed(3)
     unit = UNITS[kind](4, 6, 0, biases)
@@ -150,34 +151,23 @@ def test_recurrent_matrices_start_orthogonal(kind: str, biases: Biases) -> None:
     assert len(blocks) == {"rnn": 1, "gru": 3, "lstm": 4}[kind]
     assert all(torch.allclose(block @ block.t(), torch.eye(6), atol=1e-5) for block in blocks)
     biases_found = [p for name, p in unit.named_parameters() if name.endswith("bias")]
-    assert bool(biases_found) == (biases != "none")
+    assert biases_found
     assert all((p == 0).all() for p in biases_found)
 
 
 @pytest.fixture
 def additions() -> Iterator[None]:
-    """A unit and an attention from a plugin."""
+    """A unit, an attention and an encoder from a plugin."""
 
     @register_unit("leaky")
-    class LeakyUnit(nn.Module):
+    class LeakyUnit(TanhUnit):
         """h' = (h + tanh(W x + U h + C c)) / 2."""
 
-        def __init__(self, inputs: int, hidden: int, context: int, biases: Biases) -> None:
-            super().__init__()
-            self.hidden = self.state = self.rows = hidden
-            self.inner = TanhUnit(inputs, hidden, context, biases)
-
-        def project(self, x_Nm: Tensor) -> Tensor:
-            return self.inner.project(x_Nm)
-
-        def project_context(self, c_Sd: Tensor) -> Tensor:
-            return self.inner.project_context(c_Sd)
-
         def step(self, x_Bn: Tensor, h_Bn: Tensor, context_Bn: Tensor | None = None) -> Tensor:
-            return (h_Bn + self.inner.step(x_Bn, h_Bn, context_Bn)) / 2
+            return (h_Bn + super().step(x_Bn, h_Bn, context_Bn)) / 2
 
     @register_attention("even")
-    class EvenAttention(nn.Module):
+    class EvenAttention(Attention):
         """Uniform attention."""
 
         def __init__(self, query: int, annotation: int) -> None:
@@ -189,9 +179,27 @@ def additions() -> Iterator[None]:
         def scores(self, query_Bn: Tensor, keys_BLk: Tensor) -> Tensor:
             return keys_BLk.new_zeros(keys_BLk.shape[:2])
 
+    @register_encoder("bag")
+    class BagOfWords(Encoder):
+        """c = tanh(V sum_j e(x_j)), which ignores the order of the words; the annotations are the word vectors."""
+
+        def __init__(self, words: int, config: ModelConfig) -> None:
+            super().__init__(words, config, context=config.hidden, outputs=config.embedding)
+            self.summary = nn.Linear(config.embedding, config.hidden)
+
+        def prepare(self, sources: SourceBatch) -> None:
+            sources.grid()
+
+        def forward(self, sources: SourceBatch) -> EncodedSource:
+            symbol_SL, real_SL = sources.grid()
+            word_SL = torch.from_numpy(sources.closed.ids).long()[symbol_SL]
+            e_SLm = self.embedding(word_SL) * real_SL[:, :, None]
+            return EncodedSource(torch.tanh(self.summary(e_SLm.sum(1))), annotations_SLd=e_SLm, real_SL=real_SL)
+
     yield
     UNITS._things.pop("leaky")
     ATTENTIONS._things.pop("even")
+    ENCODERS._things.pop("bag")
 
 
 @pytest.mark.usefixtures("additions")
@@ -204,6 +212,24 @@ def test_a_user_s_unit_and_attention_are_used() -> None:
     found = scores(network, shared())
     scores_of_gru = scores(random_network(replace(config, encoder_unit="rnn")), shared())
     assert not np.allclose(found, scores_of_gru)
+
+
+@pytest.mark.parametrize("changes", [{}, {"attention": "general", "readout": "attentional", "decoder_unit": "lstm"}])
+@pytest.mark.usefixtures("additions")
+def test_a_user_s_encoder_is_used(changes: dict[str, Any]) -> None:
+    network = random_network(replace(TINY, encoder="bag", decoder_layers=2, **changes)).eval()
+    targets = [[7, 3], [2]] * 2
+    found = scores(network, shared([[2, 3, 4], [4, 2, 3], [5], [5, 5]], targets))
+    alone = [
+        scores(network, shared([source], [target]))[0]
+        for source, target in zip([[2, 3, 4], [4, 2, 3], [5], [5, 5]], targets, strict=True)
+    ]
+    assert np.abs(found - alone).max() < 1e-5
+    swapped = scores(network, shared([[4, 2, 3], [2, 3, 4]], targets[:2]))
+    assert np.abs(found[:2] - swapped).max() < 1e-5
+    assert abs(found[2] - scores(network, shared([[5, 5]], targets[:1]))[0]) > 1e-3
+    with pytest.raises(UserError, match="bridge `last` needs the states of a recurrent encoder"):
+        EncoderDecoder(replace(TINY, encoder="bag", bridge="last"), 9, 9)
 
 
 @pytest.mark.usefixtures("additions")
@@ -223,12 +249,10 @@ def test_unknown_names_are_errors() -> None:
         {},
         {"share_units": True, "feed_context": False, "encoder_unit": "lstm", "decoder_unit": "lstm"},
         {"feed_word": False, "feed_context": False, "readout": "state"},
-        {"attention": "concat", "directions": "both", "encoder_layers": 2, "share_embeddings": True},
+        {"attention": "concat", "directions": "both", "encoder_layers": 2},
         # Dropout applies in training only.
         {"dropout": 0.5},
-        # Training rejects these settings now, but older folders may have them.
-        {"attention": "concat", "readout": "state"},
-        {"attention_order": "before", "annotations": "bridged", "directions": "both", "bridge": "both"},
+        {"directions": "both", "bridge": "both"},
     ],
 )
 def test_a_model_folder_stores_any_architecture(tmp_path: Path, changes: dict[str, Any]) -> None:

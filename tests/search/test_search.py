@@ -24,7 +24,7 @@ from tests.nn.networks import SOURCES, WORDS, random_network, weights_of
 from tests.search.exhaustive import all_translations
 
 CPU = choose_device("cpu", "fp32")
-FAMILY = ("tutorial", "Bahdanau", "Luong with input feeding", "lstm without biases", "reversed")
+FAMILY = ("tutorial", "Bahdanau", "Luong with input feeding", "unit lstm", "reversed")
 LONGEST = 3
 SENTENCES = [source for source in SOURCES if source] + [[4, 5, 6, 7, 8, 2, 3], [8]]
 
@@ -138,7 +138,7 @@ def test_an_ensemble_scores_by_the_mean() -> None:
 def test_samples_are_as_frequent_as_they_are_probable(temperature: float) -> None:
     network, number = network_of("Luong with input feeding"), 20_000
     search = config(sample=True, n_best=number, temperature=temperature, max_extra=1)
-    first = network.step(network.start(network.encode(batch_of(SENTENCES[0]))), None)[0][0].detach().double().numpy()
+    first = network.step(network.start(batch_of(SENTENCES[0])), None)[0][0].detach().double().numpy()
     expected = np.exp(first / temperature)
     expected /= expected.sum()
     drawn = draw_translations(decode([network], SENTENCES[:1]), search, [np.random.default_rng(1)])[0]
@@ -155,7 +155,7 @@ def test_samples_are_as_frequent_as_they_are_probable(temperature: float) -> Non
 
 
 def batch_of(source: list[int]) -> Any:
-    from phrasescore.nn.sources import SourceBatch
+    from phrasescore.nn.batch import SourceBatch
 
     return SourceBatch.of(Phrases.from_lists([source]))
 

@@ -17,6 +17,7 @@ from phrasescore.lm.lm_training import TextTask
 from phrasescore.model_files import WEIGHTS
 from phrasescore.model_folder import load_model
 from phrasescore.nn import softmax
+from phrasescore.nn.encoder import RecurrentEncoder
 from phrasescore.training import loop
 from phrasescore.training.budget import Budget
 from phrasescore.training.checkpoint import Progress
@@ -74,7 +75,9 @@ def test_each_update_drops_other_elements(small_table: Path, tmp_path: Path, tin
     settings = replace(tiny_settings, model=replace(tiny_settings.model, dropout=0.5))
     trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU)
     seeds = set()
-    trainer.task.network.encoder.dropout.register_forward_hook(lambda *_: seeds.add(torch.initial_seed()))
+    encoder = trainer.task.network.encoder
+    assert isinstance(encoder, RecurrentEncoder)
+    encoder.dropout.register_forward_hook(lambda *_: seeds.add(torch.initial_seed()))
     run_until(trainer, 5)
     assert len(seeds) == 5
 

@@ -22,12 +22,8 @@ from tests.training.runs import CPU, metrics, run_until
     [
         ({"input_feeding": True}, "input feeding needs the vector h~"),
         ({"attention": "dot", "directions": "both"}, "attention `dot` compares states"),
-        ({"attention": "concat", "readout": "state"}, "set `readout` to attentional or state-context, or `attention"),
+        ({"attention": "concat", "readout": "state"}, "set `readout` to attentional, or `attention"),
         ({"attention_order": "before"}, "without attention; set `attention`, or leave `attention_order` out"),
-        (
-            {"annotations": "bridged", "bridge": "both", "directions": "both"},
-            "without attention; set `attention`, or leave `annotations` out",
-        ),
         ({"share_units": True}, "shared units must be the same"),
         ({"encoder_unit": "gruu"}, "there is no unit `gruu`; did you mean"),
     ],
@@ -39,19 +35,6 @@ def test_forms_that_do_not_go_together_are_told_of_before_the_reading(
     with pytest.raises(UserError, match=message):
         prepare(tmp_path / "nowhere.gz", tmp_path / "run", settings, CPU)
     assert not (tmp_path / "run").exists()
-
-
-def test_words_are_shared_where_they_are_the_same(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
-    """Source and target share words only if their vocabularies are identical, not merely of equal size."""
-    model, text = replace(tiny_settings.model, share_embeddings=True), tmp_path / "both"
-    text.write_bytes((MINI / "train.en").read_bytes() + (MINI / "train.fr").read_bytes())
-    sizes = {"source_vocabulary": 30, "target_vocabulary": 30}
-    with pytest.raises(UserError, match=r"`share_embeddings` needs the same words on both sides.* as `source_corpus`"):
-        prepare(small_table, tmp_path / "a", replace(tiny_settings, model=model, data=DataConfig(**sizes)), CPU)  # type: ignore[arg-type]
-    data = DataConfig(**sizes, source_corpus=text, target_corpus=text)  # type: ignore[arg-type]
-    trainer, read = prepare(small_table, tmp_path / "b", replace(tiny_settings, model=model, data=data), CPU)
-    assert read.source_vocabulary.words == read.target_vocabulary.words
-    assert trainer.network.decoder.embedding is trainer.network.encoder.embedding  # type: ignore[union-attr]
 
 
 def test_validation_is_measured_on_other_pairs(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
