@@ -125,13 +125,19 @@ class ScaledAttention(GeneralAttention):
 
 
 @register_attention("concat")
-class ConcatAttention(GeneralAttention):
+class ConcatAttention(Attention):
     """score(q, h) = v . tanh(W q + U h) = v . tanh(W' [q; h]); the inner layer has size n."""
 
     def __init__(self, query: int, annotation: int) -> None:
-        super().__init__(query, annotation)
+        super().__init__()
         self.query = nn.Linear(query, query, bias=False)
+        self.key = nn.Linear(annotation, query, bias=False)
         self.score = nn.Linear(query, 1, bias=False)
+
+    def keys(self, annotations_SLd: Tensor) -> Tensor:
+        """Return U h [S, L, n]."""
+        keys_SLn: Tensor = self.key(annotations_SLd)
+        return keys_SLn
 
     def scores(self, query_Bn: Tensor, keys_BLn: Tensor) -> Tensor:
         """Return v . tanh(W q + U h) [B, L]."""
