@@ -162,7 +162,7 @@ def batch_of(source: list[int]) -> Any:
 
 def test_samples_do_not_depend_on_the_batch() -> None:
     network = network_of("Bahdanau")
-    search = SearchConfig(sample=True, n_best=5, max_extra=6)
+    search = SearchConfig(sample=True, n_best=5, max_extra=6, temperature=3.0)
 
     def drawn(sources: list[list[int]], seeds: list[int]) -> list[list[tuple[tuple[int, ...], int]]]:
         randoms = [np.random.default_rng(seed) for seed in seeds]
