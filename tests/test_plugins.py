@@ -161,7 +161,7 @@ def test_a_unit_of_wrong_shape_is_one_sentence(small_table: Path, tmp_path: Path
     """A unit with a wrong shape is one sentence that names the failing line of the plugin."""
     code, _ = example("Add a unit, an attention, an encoder or an optimiser")
     plugin = tmp_path / "wrong.py"
-    plugin.write_text(code.replace("self.rows = 2 * hidden", "self.rows = 3 * hidden"))
+    plugin.write_text(code.replace("blocks=2", "blocks=3"))
     command = ["train", str(small_table), "-o", str(tmp_path / "rnn"), "--plugin", str(plugin), "--max-updates", "2"]
     message = run([*command, "--set", "model.encoder_unit=minimal", *SIZES.split(), "-q"], code=1).strip()
     line = 1 + plugin.read_text().splitlines().index(
@@ -175,7 +175,7 @@ def test_a_unit_of_wrong_shape_is_one_sentence(small_table: Path, tmp_path: Path
     ("right", "wrong", "message"),
     [
         ("self, inputs, hidden, context, biases", "self, inputs", "TypeError: MinimalGatedUnit.__init__() takes 2"),
-        ("self.hidden = self.state = hidden", "pass", "AttributeError: 'MinimalGatedUnit' object has no attribute"),
+        (", blocks=2", "", "TypeError: RecurrentUnit.__init__() missing 1 required keyword-only argument: 'blocks'"),
         ("def step(self, x, h, context=None)", "def step(self, x)", "TypeError: MinimalGatedUnit.step() takes 2"),
         ("return (1 - f) * h + f *", "f *", "(TypeError: "),
         ("def momentum(parameters, config)", "def momentum(parameters)", "TypeError: momentum() takes 1 positional"),
