@@ -175,7 +175,11 @@ def test_a_unit_of_wrong_shape_is_one_sentence(small_table: Path, tmp_path: Path
     ("right", "wrong", "message"),
     [
         ("self, inputs, hidden, context, biases", "self, inputs", "TypeError: MinimalGatedUnit.__init__() takes 2"),
-        (", blocks=2", "", "TypeError: RecurrentUnit.__init__() missing 1 required keyword-only argument: 'blocks'"),
+        (
+            'super().__init__(inputs, hidden, context, blocks=2, bias=biases == "all")',
+            "nn.Module.__init__(self)",
+            "AttributeError: 'MinimalGatedUnit' object has no attribute",
+        ),
         ("def step(self, x, h, context=None)", "def step(self, x)", "TypeError: MinimalGatedUnit.step() takes 2"),
         ("return (1 - f) * h + f *", "f *", "(TypeError: "),
         ("def momentum(parameters, config)", "def momentum(parameters)", "TypeError: momentum() takes 1 positional"),
