@@ -40,7 +40,7 @@ def test_the_paper_s_sizes() -> None:
     ("values", "message"),
     [
         ({"hiden": 3}, "here: unknown key `hiden`; did you mean `hidden`?"),
-        ({"qqqq": 3}, "known are annotations"),
+        ({"qqqq": 3}, "known are attention, attention_order"),
         ({"hidden": "many"}, "here: hidden is 'many'; give a whole number"),
         ({"hidden": True}, "give a whole number"),
         ({"summary": 1}, "give true or false"),
