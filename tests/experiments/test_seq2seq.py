@@ -323,7 +323,7 @@ def small(folder: Path, changes: list[str] | None = None, text: str = SMALL) -> 
         ("[[systems]]\nname = 'x'\nextends = 'y'", "system `x` has no name of its own, or extends none"),
         ("[[systems]]\nname = 'x'\n[[systems]]\nname = 'x'", "system `x`"),
         ("[[searches]]\nbeem = 3\n[[systems]]\nname = 'x'", r"\[\[searches\]\]: --beem: .*did you mean `--beam`"),
-        ("[[searches]]\nseed = 3\n[[systems]]\nname = 'x'", r"\[\[searches\]\]: --seed: is for drawing translations"),
+        ("[[searches]]\nseed = 3\n[[systems]]\nname = 'x'", r"\[\[searches\]\]: seed: is for drawing translations"),
         ("systems = 3", "systems is no list of sections; begin each with"),
         ("systems = ['a']", r"\[\[systems\]\] 1 is 'a'; give a section"),
         ("[[systems]]\nname = 'x'\noptions = 3", "options of `x` is 3; give a section"),
