@@ -51,21 +51,15 @@ class ContextColumns:
     def values(self, sentences: Sequence[Words], positions: Sequence[Position], scratch: Path) -> Floats:
         """Return the values of all options at all positions, [N, K].
 
-        Args:
-            sentences: the text.
-            positions: the positions, ordered by sentence.
-            scratch: checkpoint file, from which a later run resumes. The caller removes it.
-
-        Raises:
-            UserError: the checkpoint is of another text, table or model, or cannot be written, or a model is damaged.
-            WorkersLostError: a worker was killed; the values computed so far are in the checkpoint.
+        Positions are ordered by sentence. A later run resumes from the checkpoint file `scratch`, which the caller
+        removes.
         """
         task = ScoringTask(self.scorer.shared(), self.columns)
-        some = list(_occurrences(sentences, positions, self.scorer.factors or SURFACE))
-        with resumable_output(scratch, self._fingerprint(some), restart=self.restart) as known:
+        chunks = list(_occurrences(sentences, positions, self.scorer.factors or SURFACE))
+        with resumable_output(scratch, self._fingerprint(chunks), restart=self.restart) as known:
             if known.note:
                 self.log(known.note)
-            left = some[len(known.chunks) :]
+            left = chunks[len(known.chunks) :]
             processes = min(self.scorer.device.processes(self.processes), len(left) or 1)
             with start_workers(_KILLED, processes, self.scheduler) as workers:
                 for scores in map_ordered(task, left, workers):
@@ -83,14 +77,15 @@ class ContextColumns:
                     "was trained on text that is tokenised and cased as this is"
                 )
 
-    def _fingerprint(self, some: Sequence[Occurrences]) -> dict[str, Any]:
+    def _fingerprint(self, chunks: Sequence[Occurrences]) -> dict[str, Any]:
         """Return everything that determines the values, under the names that messages use."""
         text, options = hashlib.sha256(), hashlib.sha256()
-        for one in some:
-            assert one.context is not None
-            text.update(b"\n".join(one.context.sentences) + b"\n")
-            spans_N = zip(one.context.sentence_N, one.context.start_N, one.context.end_N, one.targets, strict=True)
-            options.update(b"".join(b"%d %d %d %b\n" % position for position in spans_N))
+        for chunk in chunks:
+            context = chunk.context
+            assert context is not None
+            text.update(b"\n".join(context.sentences) + b"\n")
+            pairs_N = zip(context.sentence_N, context.start_N, context.end_N, chunk.targets, strict=True)
+            options.update(b"".join(b"%d %d %d %b\n" % pair for pair in pairs_N))
         return {
             "text": text.hexdigest(),
             "phrase pairs": options.hexdigest(),
@@ -106,14 +101,12 @@ def _occurrences(sentences: Sequence[Words], positions: Sequence[Position], fact
     """Yield the options at all positions, in groups of sentences, with the factors that the network reads."""
     for block, found in groupby(positions, lambda position: position.sentence // _SENTENCES_AT_ONCE):
         first, some = block * _SENTENCES_AT_ONCE, list(found)
-        span_S3 = np.array(
-            [(position.sentence - first, position.start, position.end + 1) for position in some], np.int64
-        )
-        options_S = np.array([len(position.phrase.targets) for position in some])
+        span_S3 = np.array([(one.sentence - first, one.start, one.end + 1) for one in some], np.int64)
+        options_S = np.array([len(one.phrase.targets) for one in some])
         context = Context(
             [b" ".join(sentence) for sentence in sentences[first : first + _SENTENCES_AT_ONCE]],
             *np.repeat(span_S3, options_S, axis=0).T,
         )
-        sources = [b" ".join(position.phrase.words) for position in some for _ in position.phrase.targets]
-        targets = [factors.network_words(b" ".join(target)) for position in some for target in position.phrase.targets]
+        sources = [b" ".join(one.phrase.words) for one in some for _ in one.phrase.targets]
+        targets = [factors.network_words(b" ".join(target)) for one in some for target in one.phrase.targets]
         yield Occurrences(sources, targets, context)

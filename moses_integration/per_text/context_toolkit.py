@@ -1,15 +1,14 @@
 """A toolkit for systems with columns in context: write the per-text phrase table, and delegate to another toolkit.
 
-The ini of such a system has weights for these columns, the path of a table without them, and the argument
-`in-context=`, which no decoder supports; its own sections name the networks (`in_context.py`).
+The ini of such a system has weights for these columns and the path of a table without them (`context_sections.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from moses_integration.ini import MosesIni, Weights
@@ -63,24 +62,17 @@ class ContextToolkit:
             return self._index(ini, part.source, part.folder)
 
         def translate(
-            weights: Weights,
-            output: Path | str,
-            nbest: NbestRequest | None = None,
-            progress: Progress | None = None,
+            weights: Weights, output: Path | str, nbest: NbestRequest | None = None, progress: Progress | None = None
         ) -> int:
             unknown = 0
-            with ExitStack() as stack:
-                best = stack.enter_context(open_output(output))
-                listed = nbest and stack.enter_context(open_output(nbest.path))
+            with open_output(output) as best, open_output(nbest.path if nbest else "/dev/null") as listed:
                 for part in parts:
-                    indexed, named = index(part), part.folder / "output.names"
-                    lists = nbest and replace(nbest, path=part.folder / "nbest.names")
+                    indexed, tagged = index(part), part.folder / "output.tagged"
+                    lists = nbest and replace(nbest, path=part.folder / "nbest.tagged")
                     with self._toolkit.translator(MosesIni.read(indexed.ini), indexed.text, part.folder) as run:
-                        unknown += run(
-                            weights, named, lists, progress and partial(_report_part, progress, part, parts[-1].end)
-                        )
-                    best.writelines(strip_tags(line) + b"\n" for line in read_lines(named))
-                    if listed and lists:
+                        unknown += run(weights, tagged, lists, progress and part.shift(progress, parts[-1].end))
+                    best.writelines(strip_tags(line) + b"\n" for line in read_lines(tagged))
+                    if lists:
                         listed.writelines(_renumbered(line, part.first) for line in read_lines(lists.path))
             return unknown
 
@@ -104,6 +96,10 @@ class _Part:
     end: int
     """The range of its sentences in the text is `first` to `end`, exclusive."""
 
+    def shift(self, progress: Progress, sentences: int) -> Progress:
+        """Return a callback for the progress in this chunk, which reports that in the text of `sentences`."""
+        return lambda done, _: progress(self.first + done, sentences)
+
 
 def _parts(source: Path, folder: Path) -> Iterator[_Part]:
     """Yield the chunks of a text; a text of one chunk is not copied."""
@@ -118,10 +114,6 @@ def _parts(source: Path, folder: Path) -> Iterator[_Part]:
             text = part / "source"
             write_lines(text, lines[first:end])
         yield _Part(text, part, first, end)
-
-
-def _report_part(progress: Progress, part: _Part, sentences: int, done: int, _: int) -> None:
-    progress(part.first + done, sentences)
 
 
 def _renumbered(entry: bytes, first: int) -> bytes:

@@ -15,29 +15,25 @@ from collections.abc import Iterable
 from phrasescore.errors import UserError
 
 MARK = "\ufdd0".encode()
-_NAME = re.compile(MARK + b"[a-j]+" + MARK + b"[a-j]+")
+_TAG = re.compile(MARK + b"[a-j]+" + MARK + b"[a-j]+")
 _LETTERS = bytes.maketrans(b"0123456789", b"abcdefghij")
 
 
 def tag_word(word: bytes, sentence: int, position: int) -> bytes:
     """Return a word with the tag of its position in a sentence."""
-    return MARK.join((word, _letters(sentence), _letters(position)))
-
-
-def _letters(number: int) -> bytes:
-    return (b"%d" % number).translate(_LETTERS)
+    return MARK.join((word, (b"%d" % sentence).translate(_LETTERS), (b"%d" % position).translate(_LETTERS)))
 
 
 def strip_tags(line: bytes) -> bytes:
     """Remove the position tags from a line of a translation, an n-best list or a report."""
-    return _NAME.sub(b"", line) if MARK in line else line
+    return _TAG.sub(b"", line) if MARK in line else line
 
 
 def require_untagged(lines: Iterable[bytes], name: object) -> None:
-    """Raise a UserError if a line contains the mark of position tags; `name` is the file name for messages."""
+    """Raise an error if a line contains the mark of position tags; `name` is the file name for messages."""
     for number, line in enumerate(lines, 1):
         if MARK in line:
             raise UserError(
-                f"{name}: line {number}: has U+FDD0, which is no character of text and marks position tags; "
-                "remove it, or give the text from before its words got such names"
+                f"{name}: line {number}: has U+FDD0, which is no character of text and marks position tags; remove it, "
+                "or give the text without tags"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
 from typing import NamedTuple
 
 from moses_integration.decoder.model import LogLinearModel
@@ -45,19 +46,13 @@ class Copy(NamedTuple):
 def find_positions(model: LogLinearModel, sentences: Iterable[Words], longest: int) -> Iterator[Position]:
     """Yield each span of at most `longest` words that the model's table translates.
 
-    Keep only the best options of a phrase, up to the table limit, ranked by all features as in the search
+    Keep only the best options of a phrase, up to the table limit, ranked as in the search
     (`LogLinearModel.translations`).
-
-    Raises:
-        UserError: a line of the table is malformed, or contains the mark of position tags.
     """
-    phrases: dict[Words, Phrase | None] = {}
+    find_phrase = cache(partial(_find_phrase, model))
     for number, sentence in enumerate(sentences):
         for start, end in spans(sentence, longest):
-            words = sentence[start : end + 1]
-            if words not in phrases:
-                phrases[words] = _find_phrase(model, words)
-            phrase = phrases[words]
+            phrase = find_phrase(sentence[start : end + 1])
             if phrase is not None:
                 yield Position(number, start, end, phrase)
 
@@ -87,14 +82,11 @@ def index_text(sentences: Sequence[Words], positions: Iterable[Position]) -> lis
     are of this kind, the last one gets a tag.
     """
     text = [list(sentence) for sentence in sentences]
-    named: list[set[int]] = [set() for _ in sentences]
     # The shorter phrases of a sentence come first.
-    for position in positions:
-        of_sentence = named[position.sentence]
-        if of_sentence.isdisjoint(range(position.start, position.end + 1)):
-            of_sentence.add(position.end)
-            word = text[position.sentence][position.end]
-            text[position.sentence][position.end] = tag_word(word, position.sentence, position.end)
+    for number, start, end, _ in positions:
+        words = text[number]
+        if not any(MARK in word for word in words[start : end + 1]):
+            words[end] = tag_word(words[end], number, end)
     return [tuple(sentence) for sentence in text]
 
 
@@ -102,17 +94,12 @@ def copies(
     model: LogLinearModel, sentences: Sequence[Words], positions: Iterable[Position], text: Sequence[Words]
 ) -> set[Copy]:
     """Return the words without a translation option of their own; `text` is the indexed text."""
-    translated = {(position.sentence, position.start) for position in positions if position.start == position.end}
-    untranslated = {
-        (word, name)
-        for number, (words, names) in enumerate(zip(sentences, text, strict=True))
-        for start, (word, name) in enumerate(zip(words, names, strict=True))
-        if (number, start) not in translated
-    }
-    return {Copy(word, name, (name,) if _is_kept(model, word) else ()) for word, name in untranslated}
-
-
-def _is_kept(model: LogLinearModel, word: bytes) -> bool:
-    copied = model.all_translations((word,))
-    assert copied is not None
-    return copied.targets[0].words != ()
+    translated = {(one.sentence, one.start) for one in positions if one.start == one.end}
+    copied = set()
+    for number, (words, tagged) in enumerate(zip(sentences, text, strict=True)):
+        for start, (word, name) in enumerate(zip(words, tagged, strict=True)):
+            if (number, start) not in translated:
+                options = model.all_translations((word,))
+                assert options is not None
+                copied.add(Copy(word, name, (name,) if options.targets[0].words else ()))
+    return copied

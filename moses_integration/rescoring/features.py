@@ -12,7 +12,7 @@ import re
 from array import array
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -57,11 +57,7 @@ class FeatureSpec:
 
     @classmethod
     def parse(cls, text: str) -> FeatureSpec:
-        """Parse `LABEL=[COLUMN:]PATH`.
-
-        Raises:
-            ValueError: the text is malformed.
-        """
+        """Parse `LABEL=[COLUMN:]PATH`; raise a ValueError if it is malformed."""
         label, _, rest = text.partition("=")
         found = _SPEC.fullmatch(rest)
         if not LABEL.fullmatch(label):
@@ -91,19 +87,14 @@ class ScorerFeature:
         return self.found.scorer.fingerprint
 
     def values(self, sentences: Sequence[Words], entries: Sequence[NbestEntry]) -> Floats:
-        """Return the sums, [E, 1]; `sentences[entry.sentence]` is the source of an entry.
-
-        Raises:
-            ListFault: an entry has no segmentation, or one that does not match its sentence.
-            UserError: the model is damaged.
-        """
+        """Return the sums, [E, 1]; `sentences[entry.sentence]` is the source of an entry."""
         numbers: dict[_Pair, int] = {}
         pair_N, count_E = array("q"), array("q")
         pairs_of = _phrase_pairs if self.unit == "phrase" else _sentence_pair
         for entry in entries:
             pairs = pairs_of(sentences[entry.sentence], entry)
             if not self.found.scorer.in_context:
-                pairs = [pair.anywhere() for pair in pairs]
+                pairs = [replace(pair, sentence=0, start=0, end=0) for pair in pairs]
             pair_N.extend(numbers.setdefault(pair, len(numbers)) for pair in pairs)
             count_E.append(len(pairs))
         value_P = self.found.values(list(numbers), sentences, self.column)
@@ -121,11 +112,7 @@ class Numbers:
     fingerprint: None = None
 
     def values(self, sentences: Sequence[Words], entries: Sequence[NbestEntry]) -> Floats:
-        """Return the numbers, [E, K].
-
-        Raises:
-            UserError: lines are missing, or have different numbers of values, or values that are not finite.
-        """
+        """Return the numbers, [E, K]."""
         rows: list[list[float]] = []
         for number, line in enumerate(read_lines(self.path), 1):
             try:
@@ -157,10 +144,6 @@ class _Pair:
     source: bytes
     target: bytes
 
-    def anywhere(self) -> _Pair:
-        """Return the pair without its position."""
-        return _Pair(0, 0, 0, self.source, self.target)
-
 
 @dataclass
 class _Values:
@@ -175,42 +158,28 @@ class _Values:
     _known: dict[_Pair, list[float]] = field(default_factory=dict)
 
     def values(self, pairs: Sequence[_Pair], sentences: Sequence[Words], column: Column) -> Floats:
-        """Return the values of a column, [P].
-
-        Raises:
-            UserError: the model is damaged.
-        """
+        """Return the values of a column, [P]."""
         from phrasescore.scoring.scorer import ScoringTask, WordCounts
 
         # Sorted pairs share the states of common prefixes within a batch, and each sentence is encoded once.
         new = sorted({*pairs} - self._known.keys())
         task = ScoringTask(self.scorer.shared(), tuple(self.columns))
-        chunks = list(_occurrences(new, sentences, in_context=self.scorer.in_context).chunks(_AT_ONCE))
-        found = list(map_ordered(task, chunks, self.workers))
+        sources, targets = [pair.source for pair in new], [pair.target for pair in new]
+        context = None
+        if self.scorer.in_context:
+            span_P3 = np.array([(pair.sentence, pair.start, pair.end) for pair in new], np.int64).reshape(-1, 3)
+            context = Context([b" ".join(words) for words in sentences], *span_P3.T)
+        chunks = Occurrences(sources, targets, context).chunks(_AT_ONCE)
+        found = list(map_ordered(task, list(chunks), self.workers))
         rows = [row for scores in found for row in scores.values_NK.tolist()]
         self._known.update(zip(new, rows, strict=True))
         self.words = sum((scores.words for scores in found), self.words or WordCounts())
-        place = self.columns.index(column)
-        return np.array([self._known[pair][place] for pair in pairs], np.float64)
-
-
-def _occurrences(pairs: Sequence[_Pair], sentences: Sequence[Words], *, in_context: bool) -> Occurrences:
-    """Convert sorted pairs to the input of a scorer."""
-    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    if not in_context:
-        return Occurrences(sources, targets)
-    place_P3 = np.array([(pair.sentence, pair.start, pair.end) for pair in pairs], np.int64).reshape(-1, 3)
-    return Occurrences(sources, targets, Context([b" ".join(words) for words in sentences], *place_P3.T))
+        index = self.columns.index(column)
+        return np.array([self._known[pair][index] for pair in pairs], np.float64)
 
 
 def _phrase_pairs(sentence: Words, entry: NbestEntry) -> list[_Pair]:
-    """Return the phrase pairs of an entry's derivation.
-
-    An untranslated word is paired with itself, although the table has no such pair.
-
-    Raises:
-        ListFault: the entry has no segmentation, or one that does not match this sentence.
-    """
+    """Return the phrase pairs of an entry's derivation; an untranslated word is paired with itself."""
     segments = segments_of(entry)
     if not cover_once(segments, len(sentence)):
         raise ListFault(
@@ -218,12 +187,8 @@ def _phrase_pairs(sentence: Words, entry: NbestEntry) -> list[_Pair]:
             f"{len(sentence)} words of `{quote(b' '.join(sentence))}` once each; give the text that was decoded, "
             "prepared in the same way"
         )
-    return [
-        _Pair(
-            entry.sentence, one.start, one.end + 1, b" ".join(sentence[one.start : one.end + 1]), b" ".join(one.words)
-        )
-        for one in segments
-    ]
+    spans = [(one.start, one.end + 1, b" ".join(one.words)) for one in segments]
+    return [_Pair(entry.sentence, start, end, b" ".join(sentence[start:end]), target) for start, end, target in spans]
 
 
 def _sentence_pair(sentence: Words, entry: NbestEntry) -> list[_Pair]:
@@ -242,9 +207,6 @@ def load_features(
         backoff: n-gram model, ARPA or KenLM binary, for words outside the shortlist of a neural language model.
             Without it, the scores are not a probability distribution.
         workers: for parallel scoring; None to score in this process.
-
-    Raises:
-        UserError: a folder cannot be loaded, or the model does not have the column.
     """
 
     @cache

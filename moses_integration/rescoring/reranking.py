@@ -35,15 +35,7 @@ def add_scores(
 ) -> list[NbestEntry]:
     """Return a list with the features appended, rounded to the six digits of n-best lists.
 
-    Args:
-        entries: the list.
-        source: the sentences that were decoded, tokenised.
-        features: the features to append.
-        report: called after each feature.
-
-    Raises:
-        ListFault: a label is already used, or the list does not match the source.
-        UserError: a scorer cannot score this list.
+    `source` are the tokenised sentences that were decoded; `report` is called after each feature.
     """
     if entries:
         check_new(entries[0], [feature.label for feature in features])
@@ -74,11 +66,7 @@ def add_scores(
 
 
 def check_new(entry: NbestEntry, labels: Iterable[str]) -> None:
-    """Check that the labels of new features are unique; `entry` is any entry of the list.
-
-    Raises:
-        ListFault: the list already has a label, or two new features have the same label.
-    """
+    """Raise a ListFault unless the labels of new features are unique; `entry` is any entry of the list."""
     taken = set(entry.features())
     for label in labels:
         if label in taken:
@@ -113,11 +101,7 @@ def check_fit(features: Weights, weights: Weights) -> None:
 
 
 def starting_weights(entry: NbestEntry, weights: Weights, new: Sequence[str]) -> dict[str, list[float]]:
-    """Return initial weights for the features of an entry: the given weights, and 0 for each of the `new` labels.
-
-    Raises:
-        ListFault: the weights of a feature are missing, or differ in number from its values.
-    """
+    """Return initial weights for the features of an entry: the given weights, and 0 for each of the `new` labels."""
     features = entry.features()
     start = {label: [0.0] * len(features[label]) for label in new}
     for label in features.keys() - start.keys():
@@ -129,16 +113,7 @@ def starting_weights(entry: NbestEntry, weights: Weights, new: Sequence[str]) ->
 def tune_on_list(candidates: Candidates, start: Weights, seed: int, *, restarts: int, processes: int = 1) -> Tuning:
     """Tune weights on a list with MERT; return them with the BLEU of its 1-best translations.
 
-    Args:
-        candidates: the list, from `tuning.candidates.from_nbest`.
-        start: initial weights of exactly the list's features, in the same order.
-        seed: of the random restarts.
-        restarts: the number of random starts.
-        processes: for parallel searches; the result does not depend on it.
-
-    Raises:
-        ListFault: the weights do not match the features.
-        UserError: there are no candidates.
+    `start` has initial weights of exactly the list's features, in the same order.
     """
     start_F = _vector(candidates, start)
     optimum = optimise(candidates, start_F[np.newaxis], restarts=restarts, seed=seed, processes=processes)
@@ -164,12 +139,8 @@ def oracle_bleu(candidates: Candidates) -> float:
 
 
 def rerank(entries: Sequence[NbestEntry], weights: Weights) -> list[NbestEntry]:
-    """Return a list with new totals, sorted by sentence and descending total; the sort is stable.
-
-    Raises:
-        ListFault: the features of an entry do not match the weights, or a total is not finite.
-    """
-    totals = []
+    """Return a list with new totals, sorted by sentence and descending total; the sort is stable."""
+    rescored = []
     for entry in entries:
         features = entry.features()
         check_fit(features, weights)
@@ -179,12 +150,8 @@ def rerank(entries: Sequence[NbestEntry], weights: Weights) -> list[NbestEntry]:
             raise ListFault(
                 f"sentence {entry.sentence} has features too large to be added up; find out which model gives them"
             )
-        totals.append(total)
-    rescored = [
-        (replace(entry, total=format_number(total)), total) for entry, total in zip(entries, totals, strict=True)
-    ]
-    ranked = sorted(rescored, key=lambda one: (one[0].sentence, -one[1]))
-    return [entry for entry, _ in ranked]
+        rescored.append((replace(entry, total=format_number(total)), total))
+    return [entry for entry, _ in sorted(rescored, key=lambda one: (one[0].sentence, -one[1]))]
 
 
 def best_of(ranked: Sequence[NbestEntry], sentence_count: int) -> list[bytes]:

@@ -42,34 +42,24 @@ class TunedWeights:
 
     @classmethod
     def read(cls, path: Path) -> TunedWeights:
-        """Read a file that `write` wrote.
-
-        Raises:
-            UserError: the file is malformed.
-        """
+        """Read a file that `write` wrote."""
         report = read_json(path, "tune again")
         try:
-            return cls._parse(path, report)
+            ini, backoff, scorers = report["ini"], report["backoff"], report["scorers"]
+            found = cls(
+                path,
+                Path(ini["path"]) if ini else None,
+                Path(backoff["path"]) if backoff else None,
+                backoff and backoff["sha256"],
+                [FeatureSpec(one["label"], Path(one["path"]), one["column"]) for one in scorers],
+                {one["label"]: one["sha256"] for one in scorers},
+                {label: [_weight(value) for value in values] for label, values in report["weights"].items()},
+            )
+            if report["schema"] != SCHEMA or not found.digests.keys() <= found.weights.keys():
+                raise ValueError
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: is not a file of weights that `rescore --reference` wrote; tune first") from error
-
-    @classmethod
-    def _parse(cls, path: Path, report: Mapping[str, Any]) -> TunedWeights:
-        scorers = [_spec(one) for one in report["scorers"]]
-        weights = {label: [_weight(value) for value in of_label] for label, of_label in report["weights"].items()}
-        backoff = report["backoff"]
-        is_sound = report["schema"] == SCHEMA and all(scorer.label in weights for scorer in scorers)
-        if not is_sound:
-            raise ValueError
-        return cls(
-            path,
-            Path(report["ini"]["path"]) if report["ini"] else None,
-            Path(backoff["path"]) if backoff else None,
-            backoff and backoff["sha256"],
-            scorers,
-            {one["label"]: one["sha256"] for one in report["scorers"]},
-            weights,
-        )
+        return found
 
     def write(self, report: Mapping[str, Any]) -> None:
         """Write the file, with a report on the tuning."""
@@ -89,8 +79,7 @@ class TunedWeights:
     def choices(self, given: Sequence[FeatureSpec]) -> list[FeatureSpec]:
         """Return the features; a given feature replaces the saved feature with the same label and column.
 
-        Raises:
-            UserError: a given feature has no weight, or no new file is given for a feature from a file of numbers.
+        A feature from a file of numbers must be given, because the numbers belong to a list.
         """
         replaced = {spec.label: spec for spec in given}
         for spec in given:
@@ -113,16 +102,7 @@ class TunedWeights:
         check_fit(entry.features(), {label: of for label, of in self.weights.items() if label not in self.digests})
 
     def require_same(self, specs: Sequence[FeatureSpec], features: Sequence[ListFeature], backoff: Path | None) -> None:
-        """Check that the weights were tuned with these models.
-
-        Args:
-            specs: the features.
-            features: the same features, loaded.
-            backoff: n-gram model for neural language models.
-
-        Raises:
-            UserError: a model has another fingerprint.
-        """
+        """Raise an error unless the weights were tuned with these models; `features` are the `specs`, loaded."""
         if backoff is None and any(map(needs_backoff, specs)):
             raise UserError(
                 f"{self.path}: does not say which n-gram model its language model was used with; tune again"
@@ -138,15 +118,6 @@ class TunedWeights:
                     f"{spec.path}: is not the model that {self.path} was tuned with; give that one by --scorer "
                     f"{spec.label}={replace(spec, path=Path('FOLDER')).source}, or tune again"
                 )
-
-
-def _spec(described: Mapping[str, Any]) -> FeatureSpec:
-    """Return a feature from its description in a file of weights; raise a ValueError if it is invalid."""
-    label, column, path = described["label"], described["column"], described["path"]
-    spec = FeatureSpec(label, Path(path), column)
-    if FeatureSpec.parse(f"{label}={spec.source}") != spec:
-        raise ValueError
-    return spec
 
 
 def _weight(value: Any) -> float:

@@ -160,7 +160,7 @@ def test_faults_are_at_the_lines_that_the_user_knows(
         "1",
     ]
     assert phrasescore(["lm", "train", str(MINI / "dev.fr"), "-o", str(model), *small, "--device", "cpu", "-q"]) == 0
-    expected = f"{faulty}: line {len(lines) + 3}: [stack] is not a whole number"
+    expected = f"{faulty}: line {len(lines) + 3}: [stack]: `many` is not a whole number"
     for command in (["tune", str(faulty), "-o", str(tmp_path / "tuned.ini")], ["estimate-gain", str(faulty)]):
         assert main([*command, *options, *shared]) == 1
         assert expected in capsys.readouterr().err

@@ -160,7 +160,7 @@ def test_a_pair_is_scored_once() -> None:
     found = features._Values(counting, Serial(), [SCORE, PER_WORD])
     entries = [*LIST, *LIST]
     column(ScorerFeature("A", SCORE, "phrase", found), entries)
-    pairs = {pair.anywhere() for entry in LIST for pair in features._phrase_pairs(_source_of(entry), entry)}
+    pairs = {(pair.source, pair.target) for entry in LIST for pair in features._phrase_pairs(_source_of(entry), entry)}
     assert counting.asked == len(pairs)
     # le, chien noir, chien zzz, un grand arbre, and an empty phrase
     assert found.words is not None
