@@ -79,22 +79,21 @@ def run(args: argparse.Namespace) -> int:
     ini, toolkit = system_in_context(args, ini, toolkit, reporter, new_weight=0.0)
     weights = ini.weights_of_features()
     weight_of = dict(zip(component_names(weights), chain.from_iterable(weights.values()), strict=True))
-    _asked(weight_of, weight_of, ini)
+    # Fail now, not after decoding.
+    _new_features(weight_of, weight_of, ini)
     with work_folder(args.work) as folder:
         candidates = _candidates(args, ini, toolkit, folder, reporter)
     # The n-best lists contain tuned features only.
-    asked = _asked(candidates.names, weight_of, ini)
-    found = estimate_gain(
-        candidates, [weight_of[name] for name in candidates.names], [name in asked for name in candidates.names]
-    )
-    shown = ", ".join(_shown(name, weights) for name in asked)
+    new = _new_features(candidates.names, weight_of, ini)
+    found = estimate_gain(candidates, [weight_of[name] for name in candidates.names])
+    shown = ", ".join(_shown(name, weights) for name in new)
     verdict = "more than noise; tune with it" if found.is_certain else "not more than noise"
     print(
         f"expected BLEU of {found.sentences:,} lists: {found.without:.2f} without {shown} (of weight 0), "
         f"{found.with_all:.2f} with: {found.gain:+z.2f}, standard error {found.standard_error:.2f}; {verdict}"
     )
     if args.report:
-        write_json(args.report, {"asked": asked, "gain": found.gain, **asdict(found)})
+        write_json(args.report, {"features": new, "gain": found.gain, **asdict(found)})
     return 0
 
 
@@ -104,15 +103,15 @@ def _shown(name: str, weights: Weights) -> str:
     return f"{label}, score {int(index) + 1}" if len(weights[label]) > 1 else label
 
 
-def _asked(names: Iterable[str], weight_of: Mapping[str, float], ini: MosesIni) -> list[str]:
+def _new_features(names: Iterable[str], weight_of: Mapping[str, float], ini: MosesIni) -> list[str]:
     """Return the features of weight 0; raise a UserError if there are none."""
-    asked = [name for name in names if not weight_of[name]]
-    if not asked:
+    new = [name for name in names if not weight_of[name]]
+    if not new:
         raise UserError(
-            f"{ini.name}: no feature that is tuned has weight 0, so nothing is asked; add a column to a tuned ini with "
-            "`add-column --weight 0`, or give --in-context"
+            f"{ini.name}: no tuned feature has weight 0, so there is no gain to estimate; add a column to a tuned ini "
+            "with `add-column --weight 0`, or give --in-context"
         )
-    return asked
+    return new
 
 
 def _candidates(

@@ -40,13 +40,13 @@ class EstimatedGain:
     without: float
     """With the features that have weights."""
     with_all: float
-    """Also with the requested features."""
+    """With all features."""
     standard_error: float
     """Of the difference, over sentences."""
 
     @property
     def gain(self) -> float:
-        """Gain of the requested features."""
+        """Gain of the features of weight 0."""
         return self.with_all - self.without
 
     @property
@@ -55,21 +55,13 @@ class EstimatedGain:
         return self.gain > 2 * self.standard_error
 
 
-def estimate_gain(candidates: Candidates, weights_F: Sequence[float], is_asked_F: Sequence[bool]) -> EstimatedGain:
-    """Return the estimated BLEU gain of some features on the n-best lists of a dev set.
-
-    Args:
-        candidates: n-best lists, decoded without those features.
-        weights_F: weights of the decoding; 0 for the requested features.
-        is_asked_F: mask of the requested features.
-    """
-    lists = _lists_of(candidates)
+def estimate_gain(candidates: Candidates, weights: Sequence[float]) -> EstimatedGain:
+    """Return the estimated BLEU gain of the features of weight 0 on n-best lists, decoded with these weights."""
+    lists, weights_F = _lists_of(candidates), np.array(weights)
     if len(lists) < _FEWEST:
         raise UserError(f"{len(lists)} sentences have translations, too few to tell; give a dev set of some hundreds")
-    asked_F = np.array(is_asked_F)
-    with_all_L, without_L = (
-        _expected_bleu(lists, np.array(weights_F), kept_F) for kept_F in (asked_F | True, ~asked_F)
-    )
+    with_all_L = _expected_bleu(lists, weights_F, np.full(len(weights_F), True))
+    without_L = _expected_bleu(lists, weights_F, weights_F != 0)
     gain_L = with_all_L - without_L
     return EstimatedGain(
         len(lists),

@@ -9,15 +9,15 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, naming
 from phrasescore.files import full_disk_told, open_input
 
 if TYPE_CHECKING:
@@ -35,25 +35,25 @@ _MOST = 1.0
 """Coarse quantisation can make a sum of back-off weights slightly positive; log10 p of 1 or more is invalid."""
 _LONGEST_CAUSE = 200
 
-_in_use: WeakValueDictionary[tuple[Path, int, int], kenlm.Model] = WeakValueDictionary()
-"""Loaded models by path, size and time, because a neural language model and the decoder may share one."""
-
 
 def load_kenlm(path: Path) -> kenlm.Model:
     """Load an ARPA file, compressed or not, or a KenLM binary; reuse a model that is already loaded."""
     try:
-        import kenlm
+        import kenlm  # noqa: F401
     except ImportError as error:
         raise UserError(f"{path}: reading n-gram models needs the module `kenlm`; pip install ufal.kenlm") from error
     if not path.is_file():
         what = "is no file" if path.exists() else "is not there"
         raise UserError(f"{path}: {what}; give an ARPA file or a KenLM binary")
-    file = (path.resolve(), path.stat().st_size, path.stat().st_mtime_ns)
-    if file in _in_use:
-        return _in_use[file]
+    place, status = path.resolve(), path.stat()
+    with naming({place: path}):
+        return _load(place, status.st_size, status.st_mtime_ns)
 
-    class Model(kenlm.Model):  # type: ignore[misc]  # kenlm has no types
-        """A KenLM model that supports weak references."""
+
+@lru_cache(maxsize=2)
+def _load(path: Path, size: int, time: int) -> kenlm.Model:
+    """Load a model, which a neural language model and the decoder may share."""
+    import kenlm
 
     config = kenlm.Config()
     config.show_progress = False
@@ -61,13 +61,11 @@ def load_kenlm(path: Path) -> kenlm.Model:
     with _plain(path) as plain:
         _check_header(path, plain)
         try:
-            with _without_messages():
-                # Bytes, because a file name may not be UTF-8.
-                model = _in_use[file] = Model(os.fsencode(plain), config)
+            # Bytes, because a file name may not be UTF-8.
+            return kenlm.Model(os.fsencode(plain), config)
         except (OSError, UnicodeDecodeError) as error:
             cause = _cause_of(error)
             raise UserError(f"{path}: KenLM cannot read it{cause}; give an ARPA file or a KenLM binary") from error
-    return model
 
 
 def require_log_probs(log10_probs: NDArray[np.float64], path: Path) -> None:
@@ -81,19 +79,6 @@ def require_log_probs(log10_probs: NDArray[np.float64], path: Path) -> None:
             f"{path}: gives words log-probabilities that are infinite or above 0; fix it: write -99 for the logarithm "
             "of 0, and no back-off weights that make a probability more than 1"
         )
-
-
-@contextmanager
-def _without_messages() -> Iterator[None]:
-    """Discard standard error, because KenLM's message about a model without `<unk>` cannot be disabled."""
-    standard_error, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(standard_error, 2)
-        os.close(standard_error)
-        os.close(nowhere)
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def test_an_annotated_table_becomes_a_feature(tmp_path: Path) -> None:
     tuned = tmp_path / "asked.ini"
     smt.add_column(MINI / "moses.tuned.ini", table, tuned, weight=0.0)
     found = smt.estimate_gain(tuned, **whole, **ALONE, nbest=10, log=said.append)
-    assert found["asked"] == ["TranslationModel0_4"]
+    assert found["features"] == ["TranslationModel0_4"]
     assert found["gain"] == pytest.approx(found["with_all"] - found["without"])
     assert said[-1].startswith("expected BLEU of ")
 

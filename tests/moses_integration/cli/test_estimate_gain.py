@@ -34,7 +34,7 @@ def test_it_says_what_is_asked_and_found(asked_ini: Path, tmp_path: Path, capsys
     report = tmp_path / "report.json"
     assert main(["estimate-gain", str(asked_ini), *DEV, *QUICK, "--report", str(report)]) == 0
     found = json.loads(report.read_text())
-    assert found["asked"] == ["TranslationModel0_4"]
+    assert found["features"] == ["TranslationModel0_4"]
     assert found["sentences"] == len((MINI / "dev.en").read_bytes().splitlines())
     # A column that duplicates the word penalty has no gain.
     assert abs(found["gain"]) < 3 * found["standard_error"] + 0.05
@@ -49,16 +49,20 @@ def test_something_must_be_asked(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ini = str(MINI / "moses.tuned.ini")
     assert all(weight for weights in MosesIni.read(Path(ini)).weights().values() for weight in weights)
     assert main(["estimate-gain", ini, *DEV, *QUICK]) == 1
-    assert f"{ini}: no feature that is tuned has weight 0, so nothing is asked; add a column" in capsys.readouterr().err
+    assert f"{ini}: no tuned feature has weight 0, so there is no gain to estimate" in capsys.readouterr().err
 
 
 def test_what_is_not_tuned_is_not_asked(asked_ini: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The unknown-word penalty is not estimated, because it is not tuned and n-best lists lack it."""
+    few = ["--prepared"]
+    for option, name in (("--source", "dev.en"), ("--reference", "dev.fr")):
+        (tmp_path / name).write_bytes(b"".join((MINI / name).read_bytes().splitlines(keepends=True)[:30]))
+        few += [option, str(tmp_path / name)]
     for ini, code in ((MINI / "moses.tuned.ini", 1), (asked_ini, 0)):
         unasked = MosesIni.read(ini).with_absolute_paths()
         unasked.set_weights({"UnknownWordPenalty0": [0.0]})
         unasked.write(tmp_path / "unasked.ini")
-        assert main(["estimate-gain", str(tmp_path / "unasked.ini"), *DEV, *QUICK]) == code
+        assert main(["estimate-gain", str(tmp_path / "unasked.ini"), *few, *QUICK]) == code
     out, err = capsys.readouterr()
-    assert "no feature that is tuned has weight 0" in err
+    assert "no tuned feature has weight 0" in err
     assert "without TranslationModel0, score 5 (of weight 0)" in out

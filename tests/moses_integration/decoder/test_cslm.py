@@ -43,7 +43,7 @@ def with_neural_model(system: SmallSystem, folder: Path, backoff: Path) -> Small
     return replace(system, neural_models=[(folder, backoff)], weights={**system.weights, "N0": [0.7]})
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32))
 def test_without_limits_the_list_is_that_of_all_derivations(
     language_models: list[Path], neural_model: Path, seed: int

@@ -33,7 +33,7 @@ def candidates(sentences: int, told: float, seed: int = 1) -> Candidates:
 
 
 def asked(found: Candidates, weights: tuple[float, float] = (1.0, 0.0)) -> NDArray[np.float64]:
-    result = estimate_gain(found, weights, [False, True])
+    result = estimate_gain(found, weights)
     assert result.sentences == found.sentence_count - 1
     return np.array([result.without, result.gain, result.standard_error])
 
