@@ -120,7 +120,6 @@ def test_a_phrase_pair_model_is_trained(dev: dict[str, Any], tmp_path: Path) -> 
         **text,
         alignment=MINI / "train.align",
         sentences=100,
-        nbest=5,
         processes=1,
     )
     assert scorer.columns[0].name == "expected-bleu"
