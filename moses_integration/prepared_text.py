@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_integration.building.preparation import SystemText
-from moses_integration.building.text_form import SYSTEM_TEXT_ADVICE, DeclaredForm, warn_about_form
+from moses_integration.building.text_form import warn_about_form
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.indexed_tables import digest_of_text
 from moses_integration.tuning.bleu import read_references
@@ -38,9 +38,8 @@ def prepare_text(
     """
     if is_prepared:
         # Check only tokenisation: a prepared text may contain no escapes and no capitals.
-        advice = SYSTEM_TEXT_ADVICE._replace(if_plain="leave out --prepared")
-        declared = DeclaredForm(tokenised=True, escaped=True, capitalised=False)
-        write_lines(prepared, warn_about_form(text_lines(raw, log), display_name(raw), declared, advice, log))
+        form = {"tokenised": True, "escaped": True, "capitalised": False}
+        write_lines(prepared, warn_about_form(text_lines(raw, log), display_name(raw), log, **form))
         if ini is not None and side == "source":
             _require_own_text(ini, raw, prepared)
         return prepared

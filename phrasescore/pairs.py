@@ -225,24 +225,35 @@ def read_table(
         folder: an existing folder for the anonymous files of ids.
         config: vocabulary sizes, direction, weighting.
         vocabularies: source and target vocabulary of an existing network; None to choose them from the data.
-        progress: progress callback.
-        log: called for lines of the texts for vocabularies that are not UTF-8.
+        progress: receives the number of lines.
+        log: receives warnings about the texts for vocabularies.
     """
+    digest = hashlib.sha256()
     with open_sides(folder) as sides:
-        return _read_sides(table, sides, config, vocabularies, progress, log)
+        pair_hashes, counts, has_counts = _read_lines(table, sides, config, digest, progress)
+        vocabularies = vocabularies or choose_vocabularies(sides, config, log=log)
+        source, target, words = finish_sides(sides, vocabularies, digest)
+    distinct = _first_of_each(pair_hashes, counts)
+    if counts is None:
+        weight = np.broadcast_to(np.float32(1), len(pair_hashes))
+    elif counts.any():
+        weight = counts / counts[distinct].mean()
+    else:
+        raise UserError(f"{display_name(table)}: all its joint counts are 0; leave `weight_by_count` out")
+    summary = {"lines": len(source), "distinct_pairs": len(distinct), "counts_in_table": has_counts, **words}
+    return PairData(PhrasePairs(source, target, weight), distinct, *vocabularies, digest.hexdigest(), summary)
 
 
-def _read_sides(
-    table: str | Path,
-    sides: tuple[Side, Side],
-    config: DataConfig,
-    vocabularies: tuple[Vocabulary, Vocabulary] | None,
-    progress: ProgressCallback,
-    log: Log,
-) -> PairData:
+def _read_lines(
+    table: str | Path, sides: tuple[Side, Side], config: DataConfig, digest: hashlib._Hash, progress: ProgressCallback
+) -> tuple[NDArray[np.uint64], NDArray[np.float32] | None, bool]:
+    """Read a table into both sides; return a hash of each pair, joint counts if wanted, and whether all lines have one.
+
+    Raises:
+        UserError: there are no lines, no joint counts, or no factors.
+    """
     hashes: list[NDArray[np.uint64]] = []
     joint_counts: list[NDArray[np.float32]] = []
-    digest = hashlib.sha256()
     lines, has_counts = 0, True
     reader = TableReader(table, factors=config.factors)
     for chunk in reader:
@@ -268,27 +279,7 @@ def _read_sides(
         raise UserError(
             f"{display_name(table)}: has no factors; leave {spelled('factor')} out, or give a factored table"
         )
-    if vocabularies is None:
-        vocabularies = choose_vocabularies(sides, config, log=log)
-    source, target, words = finish_sides(sides, vocabularies, digest)
-    pair_hashes = np.concatenate(hashes)
-    hashes.clear()
-    if config.weight_by_count:
-        weight = np.concatenate(joint_counts)
-        distinct = _first_of_each(pair_hashes, weight)
-        if not weight.any():
-            raise UserError(f"{display_name(table)}: all its joint counts are 0; leave `weight_by_count` out")
-        weight = weight / weight[distinct].mean()
-    else:
-        distinct = _first_of_each(pair_hashes)
-        weight = np.broadcast_to(np.float32(1), len(pair_hashes))
-    summary = {
-        "lines": lines,
-        "distinct_pairs": len(distinct),
-        "counts_in_table": has_counts,
-        **words,
-    }
-    return PairData(PhrasePairs(source, target, weight), distinct, *vocabularies, digest.hexdigest(), summary)
+    return np.concatenate(hashes), np.concatenate(joint_counts) if joint_counts else None, has_counts
 
 
 def orient(sides: tuple[T, T], direction: Direction) -> tuple[T, T]:

@@ -70,11 +70,7 @@ class SentenceConfig:
     )
 
     def check_effect_in_context(self) -> None:
-        """Check that no option for whole sentences is set.
-
-        Raises:
-            UsageError: an option has no effect in context.
-        """
+        """Raise a UsageError for an option that has no effect in context."""
         for name in ("bleu_sentences", "measured_loss"):
             if getattr(self, name) != getattr(SentenceConfig, name):
                 raise UsageError(f"`{name}` is for training on whole sentences; leave it out")

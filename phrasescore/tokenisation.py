@@ -40,12 +40,7 @@ def with_single_spaces(text: str) -> str:
 def tokenise(texts: Iterable[str], language: str) -> list[str]:
     """Normalise the punctuation of each line and split it from the words.
 
-    Args:
-        texts: lines.
-        language: a code such as en, which selects abbreviations and the rules for apostrophes and quotation marks.
-
-    Raises:
-        UserError: the language is empty, or sacremoses is not installed.
+    The language is a code such as en, which selects abbreviations and the rules for apostrophes and quotation marks.
     """
     if not language:
         raise UserError("tokenising: the language is empty; give one, as en")
@@ -79,11 +74,7 @@ def tokenise_lines(lines: Iterable[bytes], language: str) -> list[bytes]:
 
 
 def detokenise(texts: Iterable[str], language: str) -> Iterator[str]:
-    """Join the punctuation of tokenised lines to the words.
-
-    Raises:
-        UserError: sacremoses is not installed.
-    """
+    """Join the punctuation of tokenised lines to the words."""
     detokeniser = _import_sacremoses().MosesDetokenizer(language)
     for text in texts:
         yield _keep_whole(

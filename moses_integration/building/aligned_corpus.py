@@ -95,13 +95,10 @@ def reject_misread(line: bytes, path: Path, number: int, *, is_target: bool) -> 
 
 
 def read_aligned_corpus(source: Path, target: Path, alignment: Path) -> AlignedCorpus:
-    """Read two tokenised texts, words separated by spaces, and their alignment in Pharaoh format.
-
-    Duplicate points count once.
+    """Read two tokenised texts and their alignment in Pharaoh format; duplicate points count once.
 
     Raises:
-        UserError: the files differ in length, Moses would misread a word, or an alignment line is malformed or does
-            not fit its sentences.
+        UserError: the files differ in length, Moses would misread a word, or an alignment line does not fit.
     """
     texts: tuple[list[bytes], list[bytes]] = ([], [])
     points, line_points = array("i"), array("q")

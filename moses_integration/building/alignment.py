@@ -2,11 +2,9 @@
 
 One model gives every target word a source word or none; the other, trained with the sides exchanged, gives every source
 word a target word or none. grow-diag-final-and (Koehn, Och and Marcu 2003) grows the final links from the intersection.
-The two models are independent, so they train in parallel.
 
-The links depend on the text and the method only, not on the number of cores: the samplers of `eflomal` have
-a generator each, and the other methods get one thread per direction, because their threads would sum floating-point
-numbers in random order.
+The links do not depend on the number of cores: the samplers of `eflomal` have a generator each, and the other methods
+get one thread per direction, because their threads would sum floating-point numbers in random order.
 """
 
 from __future__ import annotations
@@ -76,21 +74,10 @@ class AlignmentReport:
 
 
 def align(source: Path, target: Path, output: Path, method: Method, *, processes: int | None = None) -> AlignmentReport:
-    """Align two files of tokenised sentences, line by line, and write `s-t s-t ...` for each pair.
+    """Align two files of tokenised sentences, line by line, and write their links in Pharaoh format.
 
-    The output is in Pharaoh format, which train-model.perl takes from its step 4 on: positions from 0, source first,
-    links sorted by source, then by target. A pair with an empty side, or with a side longer than sil-thot's 1,024
-    words, gets an empty line.
-
-    Args:
-        source: sentences to translate from, words separated by spaces.
-        target: their translations.
-        output: compressed if its suffix says so.
-        method: see `METHODS`.
-        processes: also the number of threads of `eflomal`; None for all cores.
-
-    Raises:
-        UserError: the texts are not parallel, no link is found, or sil-thot is not installed.
+    Links are sorted by source, then by target. A pair with an empty side, or with a side longer than sil-thot's 1,024
+    words, gets an empty line. `processes` is also the number of threads of `eflomal`; None for all cores.
     """
     if find_spec("thot") is None:
         raise UserError("aligning words needs sil-thot; pip install sil-thot, or give an existing alignment")

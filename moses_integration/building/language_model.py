@@ -43,10 +43,6 @@ def build_language_model(text: Path, output: Path, order: int, memory: str = "50
 
     Returns:
         The estimator: `embedded`, or the path of lmplz.
-
-    Raises:
-        UserError: the text has no words or a reserved word, lmplz fails, or the embedded estimator would need too much
-            memory.
     """
     if order not in ORDERS:
         raise UserError(f"the order of a language model cannot be {order}; give one from {ORDERS[0]} to {ORDERS[-1]}")

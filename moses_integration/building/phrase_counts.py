@@ -162,13 +162,7 @@ def phrase_table_lines(
     """Yield `source ||| target ||| scores ||| alignment ||| counts ||| |||` for each pair.
 
     Scores: probability and lexical weight of the source given the target, then of the target given the source.
-    Counts: of the target, the source and the pair.
-
-    Args:
-        pairs: the pairs.
-        spellings: `source ||| target` of each pair.
-        target_count_K: count of the target phrase with any source.
-        weights: the lexical weight of each source and each target word.
+    Counts: of the target, the source and the pair. `weights` are those of each source and each target word.
     """
     kept_K, inverse_K = pairs.kept_K, pairs.kept_inverse_K
     source_K, target_K, both_K = map(_as_printed, (pairs.source_count_K, target_count_K, pairs.count_K))

@@ -8,19 +8,19 @@ a system go through the same preparation: `preparation.json` and the truecasers 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from moses_integration.building.text_form import SYSTEM_TEXT_ADVICE, Advice, DeclaredForm, warn_about_form
-from moses_integration.building.truecaser import Truecaser, capitalise
+from moses_integration.building.text_form import warn_about_form
 from moses_integration.ini import MosesIni
 from phrasescore.configuration import check_values
 from phrasescore.errors import UserError
-from phrasescore.files import display_name, write_lines
+from phrasescore.files import display_name, open_output, read_regular, write_lines
 from phrasescore.files.documents import read_json
 from phrasescore.text import Log, chunks, no_log, text_lines
 from phrasescore.tokenisation import detokenise, tokenise, with_single_spaces
@@ -47,6 +47,12 @@ _ESCAPES = {
 _TO_ESCAPES = str.maketrans(_ESCAPES)
 _FROM_ESCAPES = {escaped: character for character, escaped in _ESCAPES.items()}
 _ESCAPE = re.compile("|".join(_FROM_ESCAPES))
+
+_SENTENCE_ENDS = frozenset(".:?!")
+# Tokens between the end of a sentence and the first word of the next, plain and escaped.
+_OPENERS = frozenset(["(", "[", "]", '"', "'", "&#91;", "&#93;", "&quot;", "&apos;"])
+# Bytes, enough for millions of words.
+_LARGEST_TRUECASER = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -131,15 +137,14 @@ class TextSettings:
     casing: Casing = "true"
     escape: bool = True
 
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Those of source and target."""
+        return self.source_language, self.target_language
+
     def of(self, side: str) -> Preparation:
         """Return the preparation of the `source` or `target` side."""
-        language = self.source_language if side == "source" else self.target_language
-        return Preparation(language, self.tokenise, self.casing, self.escape)
-
-
-def is_language(name: str) -> bool:
-    """Whether a language can be the suffix of a file, as in train.en; train.align is the word alignment."""
-    return bool(re.fullmatch(r"[A-Za-z0-9_-]+", name)) and name != "align"
+        return Preparation(self.languages[side == "target"], self.tokenise, self.casing, self.escape)
 
 
 @dataclass(frozen=True)
@@ -169,7 +174,6 @@ class SystemText:
         raw: str | Path,
         prepared: Path,
         log: Log = no_log,
-        advice: Advice = SYSTEM_TEXT_ADVICE,
         processes: int | None = None,
         *,
         learns_case: bool = False,
@@ -177,11 +181,17 @@ class SystemText:
         """Prepare a text file of the `source` or `target` side, line by line.
 
         `learns_case` is for training text: for casing `true`, learn a truecaser from it and save it. Warn (`log`) about
-        lines that are not UTF-8 and about text whose form is not as declared, with `advice`.
+        lines that are not UTF-8 and about text whose form is not as declared.
         """
         preparation = self.settings.of(side)
-        declared = DeclaredForm(not preparation.tokenise, not preparation.escape, preparation.casing == "true")
-        lines = warn_about_form(text_lines(raw, log), display_name(raw), declared, advice, log)
+        lines = warn_about_form(
+            text_lines(raw, log),
+            display_name(raw),
+            log,
+            tokenised=not preparation.tokenise,
+            escaped=not preparation.escape,
+            capitalised=preparation.casing == "true",
+        )
         model = self.folder / f"truecase.{preparation.language}"
         if preparation.casing == "true" and learns_case:
             cased = list(map(_decode, replace(preparation, casing="keep").apply(lines, processes=processes)))
@@ -201,10 +211,84 @@ def _read_settings(path: Path) -> TextSettings:
     remedy = "build the system again"
     values = read_json(path, remedy)
     try:
-        settings = TextSettings(**check_values(TextSettings, values, "settings"))
+        return TextSettings(**check_values(TextSettings, values, "settings"))
     except (TypeError, UserError) as error:
         raise UserError(f"{path}: is damaged ({error}); {remedy}") from error
-    for language in (settings.source_language, settings.target_language):
-        if not is_language(language):
-            raise UserError(f"{path}: is damaged (`{language}` is not a language); {remedy}")
-    return settings
+
+
+class Truecaser:
+    """The most frequent form of each word where it does not begin a sentence.
+
+    Rules and file format are those of train-truecaser.perl, truecase.perl and detruecase.perl, with one difference: the
+    word after an opening quotation mark or bracket begins a sentence everywhere, while train-truecaser.perl applies
+    this rule only at the beginning of a line.
+    """
+
+    def __init__(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Take the counts of each form, by lower-cased word."""
+        self._counts = counts
+        self._best = {word: max(forms, key=forms.__getitem__) for word, forms in counts.items()}
+        self._known = frozenset(chain.from_iterable(counts.values()))
+
+    @classmethod
+    def learn(cls, texts: Iterable[str]) -> Truecaser:
+        """Learn from tokenised lines."""
+        counts: dict[str, Counter[str]] = {}
+        for text in texts:
+            for word, begins in _beginnings(text):
+                if not begins and word.lower() != word.upper():
+                    counts.setdefault(word.lower(), Counter())[word] += 1
+        return cls(counts)
+
+    @classmethod
+    def load(cls, path: Path) -> Truecaser:
+        """Read a file of `save` or train-truecaser.perl."""
+        counts: dict[str, dict[str, int]] = {}
+        for number, line in enumerate(read_regular(path, _LARGEST_TRUECASER).splitlines(), 1):
+            words = line.decode("utf-8", "surrogateescape").split(" ")
+            try:
+                forms = {w: int(n.strip("()").split("/")[0]) for w, n in zip(words[::2], words[1::2], strict=True)}
+            except ValueError:
+                raise UserError(
+                    f"{path}: line {number}: is not `word (count/total) word (count) ...`; learn the truecaser again"
+                ) from None
+            counts[words[0].lower()] = forms
+        return cls(counts)
+
+    def save(self, path: Path) -> None:
+        """Write a line for each word, its most frequent form first."""
+        with open_output(path) as stream:
+            for word, forms in self._counts.items():
+                best = self._best[word]
+                others = "".join(f" {form} ({count})" for form, count in forms.items() if form != best)
+                line = f"{best} ({forms[best]}/{sum(forms.values())}){others}\n"
+                stream.write(line.encode("utf-8", "surrogateescape"))
+
+    def apply(self, text: str) -> str:
+        """Replace the first word of each sentence, and words in an unknown form, by their most frequent form."""
+        return " ".join(
+            word if word in self._known and not begins else self._best.get(word.lower(), word)
+            for word, begins in _beginnings(text)
+        )
+
+
+def capitalise(text: str) -> str:
+    """Capitalise the first word of each sentence of a tokenised line."""
+    return " ".join(_capital(word[:1]) + word[1:] if begins else word for word, begins in _beginnings(text))
+
+
+def _capital(letter: str) -> str:
+    """Return the title case of a letter, if it is one letter; for Georgian it is the letter itself."""
+    title = letter.title()
+    return title if len(title) == len(letter) else letter
+
+
+def _beginnings(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield each word of a tokenised line and whether it begins a sentence."""
+    begins = True
+    for word in text.split(" "):
+        yield word, begins
+        if word in _SENTENCE_ENDS:
+            begins = True
+        elif word not in _OPENERS:
+            begins = False

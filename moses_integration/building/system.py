@@ -22,7 +22,6 @@ from moses_integration.building.system_folder import (
     replace_system,
     write_initial_ini,
 )
-from moses_integration.building.text_form import TRAINING_TEXT_ADVICE
 from moses_integration.building.training_text import LONGEST_SENTENCE, check_same_words, clean
 from moses_integration.building.translation_tables import build_tables as build_embedded_tables
 from moses_integration.ini import MosesIni
@@ -33,12 +32,7 @@ from phrasescore.text import Log, ProgressCallback, no_log, no_progress
 from phrasescore.versions import versions
 
 TableBuilder = Callable[[Corpus, Path, int, ProgressCallback], object]
-"""Writes the phrase table and the reordering table of a corpus to a folder, given the length of the longest phrase.
-
-Returns its report or None."""
-
-_STEPS = 4
-"""Text, alignment, tables, language model."""
+"""`BuildingToolkit.build_tables` of a toolkit."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +86,10 @@ def build_system(
         text: the languages, and how the text is prepared.
         config: the options.
         build_tables: how the toolkit builds tables from aligned text.
-        processes: all cores if None; the system does not depend on it.
+        processes: None for all cores; the system does not depend on it.
         toolkit: the name of the toolkit, for the report.
         log: receives a message for each step, and warnings about the text.
         progress: receives the progress.
-
-    Raises:
-        UserError: the text is unusable, a step fails, the folder has files that no build wrote, or another build is
-            running in it.
     """
     # Not at the top: it imports PyTorch, which the command's help does not need.
     from phrasescore.provenance import described
@@ -140,19 +130,16 @@ class _Build:
     progress: ProgressCallback
     report: dict[str, Any] = field(default_factory=lambda: {"seconds": {}})
 
-    def _corpus(self, name: str) -> Corpus:
-        return Corpus.in_folder(self.folder / CORPUS, name, (self.text.source_language, self.text.target_language))
-
     @property
     def corpus(self) -> Corpus:
-        return self._corpus("train")
+        return Corpus.in_folder(self.folder / CORPUS, "train", self.text.languages)
 
     @property
     def validation(self) -> Corpus:
-        return self._corpus(VALIDATION)
+        return Corpus.in_folder(self.folder / CORPUS, VALIDATION, self.text.languages)
 
     def _show(self, share: float | None, text: str) -> None:
-        self.progress(share, f"step {len(self.report['seconds']) + 1} of {_STEPS}, {text}")
+        self.progress(share, f"step {len(self.report['seconds']) + 1} of 4, {text}")
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -178,7 +165,7 @@ class _Build:
     def _prepare(self, raw: tuple[Path, Path], prepared: tuple[Path, Path], *, learns_case: bool) -> None:
         text = SystemText(self.folder, self.text)
         for side, path, output in zip(("source", "target"), raw, prepared, strict=True):
-            text.prepare(side, path, output, self.log, TRAINING_TEXT_ADVICE, self.processes, learns_case=learns_case)
+            text.prepare(side, path, output, self.log, self.processes, learns_case=learns_case)
 
     def _prepare_and_clean(
         self, raw: tuple[Path, Path], corpus: Corpus, *, learns_case: bool = False

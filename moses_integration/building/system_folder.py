@@ -76,13 +76,7 @@ LM0= 0.5
 def write_initial_ini(folder: Path, language_model: str, order: int) -> MosesIni:
     """Write the moses.ini of a system folder, with the weights of train-model.perl, and return it.
 
-    Args:
-        folder: has the tables, under their usual names.
-        language_model: a file of that folder, or an absolute path.
-        order: of the language model.
-
-    Raises:
-        UserError: the folder cannot be written, or the path has a space.
+    `language_model` is a file of that folder, or an absolute path.
     """
     ini = MosesIni(_INI.splitlines(keepends=True), str(folder / INI), folder.resolve())
     ini.set_argument("LM0", "order", str(order))
@@ -100,11 +94,8 @@ def has_start_weights(ini: MosesIni) -> bool:
 def new_system(folder: Path) -> Iterator[Path]:
     """Yield a folder for a new system inside of a system folder, and remove it at the end.
 
-    It is kept if the process is killed or the message of a failure names a file in it. Its existence then tells the
-    next build that the folder may be overwritten.
-
-    Raises:
-        UserError: the folder has files that no build wrote, or another build is running in it.
+    It is kept if the process is killed or the message of a failure names a file in it. The next build then recognises
+    the system folder by it.
     """
     require_folder(folder)
     is_new, new = not folder.exists(), folder / _BUILDING

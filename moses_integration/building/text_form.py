@@ -1,7 +1,6 @@
 """Detect whether text is plain or prepared, and warn where it is not as declared.
 
-Tokenised text that is taken for plain text gives a working system, but its translations do not look like their
-references: BLEU is wrong without an error.
+Tokenised text that is taken for plain text gives a working system, but BLEU against its references is wrong.
 """
 
 from __future__ import annotations
@@ -10,18 +9,15 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
 
 from phrasescore.text import Log
 
+# The lines of a text that are examined.
 _LINES = 1000
-"""Only the first lines of a text are examined."""
-_MIN_MARKS = 5
-"""Commas and full stops that suffice for a decision."""
-_MIN_SHARE = 0.8
-"""Share of the marks that must be of one kind."""
+# Commas and full stops that suffice for a decision, and the share of them that must be of one kind.
+_MIN_MARKS, _MIN_SHARE = 5, 0.8
+# Lines with cased letters that suffice for a decision.
 _MIN_LINES = 20
-"""Lines with cased letters that suffice for a decision."""
 
 # Full stops count at the end of a line only: elsewhere they may belong to an abbreviation.
 _SEPARATE = re.compile(r"(?:^|\s)[,،](?=\s|$)|(?:^|\s)[.。।]\s*$")
@@ -85,59 +81,36 @@ def form_of(lines: Iterable[str]) -> TextForm:
     return form
 
 
-class Advice(NamedTuple):
-    """What to do about each difference."""
-
-    if_tokenised: str
-    if_plain: str
-    if_escaped: str
-    if_lower_cased: str
-
-
-TRAINING_TEXT_ADVICE = Advice(
-    "if it is, give --tokenised, or translations will not look like it",
-    "if it is, omit --tokenised",
-    "give --tokenised --escaped",
-    "if they should not, give --casing keep",
-)
-SYSTEM_TEXT_ADVICE = Advice(
-    "give text like the raw training text, or --prepared if it is like the text in the system's corpus/",
-    "give text that is tokenised like the raw training text",
-    "give text without escapes, or --prepared if it is like the text in the system's corpus/",
-    "give text with capitals, like the raw training text",
-)
-
-
-class DeclaredForm(NamedTuple):
-    """The form that a text should have."""
-
-    tokenised: bool
-    escaped: bool
-    capitalised: bool
-    """Whether translations will begin with a capital."""
-
-
 def warn_about_form(
-    lines: Iterable[bytes], name: str, declared: DeclaredForm, advice: Advice, log: Log
+    lines: Iterable[bytes], name: str, log: Log, *, tokenised: bool, escaped: bool, capitalised: bool
 ) -> Iterator[bytes]:
-    """Yield the lines of a text; warn after the last one if the first ones differ from the declared form."""
+    """Yield the lines of a text; warn after the last one if the first ones differ from the declared form.
+
+    `capitalised` is whether translations will begin with a capital.
+    """
     form = TextForm()
     for number, line in enumerate(lines):
         if number < _LINES:
             form.add(line.decode("utf-8", "replace"))
         yield line
     marks = f"of {form.separate + form.joined} commas and final full stops are"
-    if form.is_tokenised and not declared.tokenised:
+    if form.is_tokenised and not tokenised:
         log(
             f"{name}: looks tokenised ({form.separate} {marks} separate tokens), but is treated as plain text; "
-            f"{advice.if_tokenised}"
+            "give --tokenised to `build`, or --prepared if the text is like that in the system's corpus/"
         )
-    if form.is_plain and declared.tokenised:
-        log(f"{name}: looks like plain text ({form.joined} {marks} joined to a word); {advice.if_plain}")
-    if form.escapes and not declared.escaped:
-        log(f"{name}: has {form.escapes} of Moses' escapes, as &apos;, which are treated as text; {advice.if_escaped}")
-    if form.is_lower_cased and declared.capitalised:
+    if form.is_plain and tokenised:
         log(
-            f"{name}: has no capital in {form.cased} lines, but translations will begin with one; "
-            f"{advice.if_lower_cased}"
+            f"{name}: looks like plain text ({form.joined} {marks} joined to a word), but is treated as tokenised; "
+            "leave out --tokenised or --prepared"
+        )
+    if form.escapes and not escaped:
+        log(
+            f"{name}: has {form.escapes} of Moses' escapes, as &apos;, which are treated as text; give --tokenised "
+            "--escaped to `build`, or --prepared if the text is like that in the system's corpus/"
+        )
+    if form.is_lower_cased and capitalised:
+        log(
+            f"{name}: has no capital in {form.cased} lines, but translations will begin with one; give text with "
+            "capitals, or --casing keep to `build`"
         )

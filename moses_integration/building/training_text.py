@@ -55,10 +55,6 @@ def clean(
         longest_sentence: words of the longest sentence of a fit pair.
         names: the raw texts, for messages; None for the prepared ones.
         log: receives the number of lines that are empty on one side only.
-
-    Raises:
-        UserError: the texts differ in length, hardly any pair is fit, or a fit pair has a word that no table or
-            language model can have.
     """
     counts: Counter[str | None] = Counter()
     names = names or (source, target)
@@ -110,11 +106,7 @@ def check_words(pair: tuple[bytes, bytes], paths: tuple[Path, Path], number: int
 
 
 def check_same_words(raw: tuple[Path, Path], prepared: tuple[Path, Path], log: Log) -> None:
-    """Check text that has an alignment already, which counts the words of the raw text.
-
-    Raises:
-        UserError: the texts differ in length, preparation split a word, or a table or language model cannot have one.
-    """
+    """Check text that has an alignment already: preparation must split no word, because the points count words."""
     rows = report_one_sided(lines_abreast(*raw, *prepared), raw, log)
     for number, (*before, source, target) in enumerate(rows, 1):
         for path, old, new in zip(raw, before, (source, target), strict=True):

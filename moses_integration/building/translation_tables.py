@@ -50,16 +50,14 @@ _KILLED = "counting phrase pairs: a process was killed, probably because memory 
 
 @dataclass(frozen=True)
 class TableCounts:
-    """Sizes of the input and of the tables."""
+    """Sizes of the input, of the lexical tables, and of the other tables."""
 
     sentence_pairs: int
     alignment_points: int
     word_pairs: int
-    """Lines of each lexical table."""
     extracted: int
     """Occurrences of phrase pairs."""
     phrase_pairs: int
-    """Lines of the phrase table and of the reordering table."""
 
 
 def build_tables(
@@ -76,7 +74,7 @@ def build_tables(
 
     The tables are byte for byte those of train-model.perl with `-reordering msd-bidirectional-fe` and its other
     defaults, except that the lexical tables, which Moses leaves unordered, are sorted. They do not depend on
-    `processes` and `scheduler`.
+    `processes` and `scheduler`, which are those of `start_workers`.
 
     Args:
         source: words separated by spaces.
@@ -84,12 +82,9 @@ def build_tables(
         alignment: Pharaoh format, source first.
         folder: the output folder.
         max_phrase_length: from 1 to 7.
-        processes: see `start_workers`.
-        scheduler: see `start_workers`.
+        processes: number of processes; None for all cores.
+        scheduler: address of a Dask scheduler.
         progress: receives the progress.
-
-    Raises:
-        UserError: the input is empty, inconsistent or misread by Moses, or yields no phrase pair.
     """
     if not 1 <= max_phrase_length <= LONGEST_PHRASE:
         raise UserError(f"the maximum phrase length is {max_phrase_length}; give a number from 1 to {LONGEST_PHRASE}")

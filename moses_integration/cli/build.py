@@ -6,7 +6,7 @@ import argparse
 import re
 from pathlib import Path
 
-from moses_integration.building.preparation import Casing, TextSettings, is_language
+from moses_integration.building.preparation import Casing, TextSettings
 from moses_integration.building.system import BuildConfig, BuildInput
 from moses_integration.cli.options import add_toolkit_options, require_rereadable, toolkit_of
 from phrasescore.cli.console import Reporter
@@ -124,7 +124,8 @@ def _language(args: argparse.Namespace, side: str, reporter: Reporter) -> str:
     if not language:
         raise UserError(f"{path}: its name does not end in a language, as train.en does; give {option}")
     name = option if given else path
-    if not is_language(language):
+    # It is the suffix of files, as in train.en; train.align is the word alignment.
+    if not re.fullmatch("[A-Za-z0-9_-]+", language) or language == "align":
         raise UserError(f"{name}: `{language}` cannot be a language; give letters and digits, as in en, by {option}")
     if not args.tokenised:
         if not re.fullmatch("[a-z]{2,3}", language):

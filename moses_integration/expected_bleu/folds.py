@@ -61,8 +61,7 @@ def training_corpus(ini: MosesIni) -> Corpus:
     text = SystemText.of(ini)
     if text is None:
         raise UserError(f"{ini.name}: is not the ini of a system that `build` made; {remedy}")
-    languages = text.settings.source_language, text.settings.target_language
-    corpus = Corpus.in_folder(text.folder / CORPUS, "train", languages)
+    corpus = Corpus.in_folder(text.folder / CORPUS, "train", text.settings.languages)
     for path in corpus:
         if not path.exists():
             raise UserError(f"{path}: does not exist; {remedy}")

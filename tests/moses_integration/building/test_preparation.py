@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 
 from moses_integration.building import preparation
-from moses_integration.building.preparation import Preparation, SystemText, TextSettings, escape, unescape
-from moses_integration.building.truecaser import Truecaser
+from moses_integration.building.preparation import (
+    Preparation,
+    SystemText,
+    TextSettings,
+    Truecaser,
+    escape,
+    unescape,
+)
 from phrasescore import workers
 from tests.conftest import MINI
 

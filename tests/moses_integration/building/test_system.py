@@ -368,10 +368,8 @@ def test_text_that_is_escaped_already_is_reported(tmp_path: Path) -> None:
     SystemText(tmp_path, text).prepare("target", tmp_path / "a.fr", tmp_path / "prepared", logged.append)
     others = tmp_path / "a.en", tmp_path / "a.fr"
     build(tmp_path / "system", validation=others, text=text, config=IBM1, log=logged.append)
-    fault = f"{tmp_path}/a.fr: has 1 of Moses' escapes, as &apos;, which are treated as text; give "
-    without, build_option = (line.removeprefix(fault) for line in logged if line.startswith(fault))
-    assert without.startswith("text without escapes, or --prepared if")
-    assert build_option == "--tokenised --escaped"
+    fault = f"{tmp_path}/a.fr: has 1 of Moses' escapes, as &apos;, which are treated as text; give --tokenised --escap"
+    assert sum(line.startswith(fault) for line in logged) == 2
 
 
 # Text
@@ -411,7 +409,6 @@ def test_preparation_is_found_though_table_and_ini_stand_elsewhere(system: Path,
     ("damage", "message"),
     [
         ({"target_language": None}, r"is damaged \(settings: target_language is None; give a text\)"),
-        ({"source_language": "../en"}, r"is damaged \(`../en` is not a language\); build the system again"),
         ({"casing": "True"}, r"is damaged \(settings: casing is 'True'; choose one of lower, true, keep\)"),
         (
             {"tokenise": "false"},

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moses_integration.building.preparation import SystemText, TextSettings
-from moses_integration.building.text_form import TRAINING_TEXT_ADVICE, form_of
+from moses_integration.building.text_form import form_of
 from tests.conftest import DATA
 
 MINI = DATA / "mini"
@@ -39,23 +39,23 @@ def test_text_that_is_not_as_declared(tmp_path: Path) -> None:
         "looks tokenised (90 of 90 commas and final full stops are separate tokens), but is treated as plain text; "
     )
     assert tokenised.endswith(
-        "; give text like the raw training text, or --prepared if it is like the text in the system's corpus/"
+        "; give --tokenised to `build`, or --prepared if the text is like that in the system's corpus/"
     )
     (plain,) = warnings_for(PLAIN, tmp_path, tokenise=False)
-    assert plain.startswith("looks like plain text (90 of 90 commas and final full stops are joined to a word); ")
+    assert plain.startswith("looks like plain text (90 of 90 commas and final full stops are joined to a word), but ")
     (escaped,) = warnings_for([f"{line} it&apos;s" for line in PLAIN], tmp_path)
     assert escaped.startswith("has 30 of Moses' escapes, as &apos;, which are treated as text; ")
 
 
-def test_warnings_about_training_text_name_the_option(tmp_path: Path) -> None:
+def test_training_text_without_capitals(tmp_path: Path) -> None:
     warned: list[str] = []
     text, train = SystemText(tmp_path, TextSettings("fr", "en")), MINI / "train.fr"
-    text.prepare("source", train, tmp_path / "out", warned.append, TRAINING_TEXT_ADVICE, learns_case=True)
+    text.prepare("source", train, tmp_path / "out", warned.append, learns_case=True)
     tokenised, lower_cased = warned
     assert "/train.fr: looks tokenised (" in tokenised
-    assert tokenised.endswith("; if it is, give --tokenised, or translations will not look like it")
     assert lower_cased.endswith(
-        "has no capital in 1000 lines, but translations will begin with one; if they should not, give --casing keep"
+        "has no capital in 1000 lines, but translations will begin with one; give text with capitals, or --casing keep "
+        "to `build`"
     )
 
 

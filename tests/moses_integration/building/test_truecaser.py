@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.building.truecaser import Truecaser, capitalise
+from moses_integration.building.preparation import Truecaser, capitalise
 from phrasescore.errors import UserError
 
 TEXTS = [
