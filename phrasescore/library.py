@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.configuration import Section, check_values, option, require_known
-from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.errors import UserError
 from phrasescore.files import require_writable
 from phrasescore.files.documents import read_json, read_json_lines
@@ -30,12 +29,7 @@ from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts, load_sc
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translation, Translator
 from phrasescore.table.check import TableReport, check_table
-from phrasescore.text import Log, chunks, no_log
-from phrasescore.training.layers import Layer, by_section, check_nothing_is_held_out
-from phrasescore.training.loop import Evaluation, Status, Trainer, Watcher
-from phrasescore.training.run import prepare, prepare_in_context, prepare_sentences
-from phrasescore.training.settings import SECTIONS, LearnsFrom, Settings
-from phrasescore.training.start import Start
+from phrasescore.text import Log, ProgressCallback, chunks, no_log, no_progress
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, WordCounts], None]
@@ -48,66 +42,49 @@ def train(
     folder: str | Path,
     *,
     validation: str | Path | ParallelText | None = None,
-    preset: str | None = None,
-    device: str = "auto",
-    precision: Precision = "auto",
-    restart: bool = False,
-    on_update: Callable[[Status], None] = lambda status: None,
-    on_evaluation: Callable[[Evaluation], None] = lambda evaluation: None,
     log: Log = no_log,
+    progress: ProgressCallback = no_progress,
     **options: Any,
 ) -> PhraseScorer:
     """Train an encoder-decoder, as `phrasescore train` does, and return it, ready to score.
 
-    An interrupted run in the folder is resumed; a finished run is not repeated.
+    An interrupted run in the folder is resumed; a finished run is not repeated. `read_report(folder)` returns the
+    losses.
 
     Args:
-        data: a phrase table, plain or compressed; `ParallelText(source, target)` for a network of whole sentences; or
+        data: a phrase table; `ParallelText(source, target)` for a network of whole sentences; or
             `ParallelText(source, target, alignment)` for a network of phrases in context (+CTX).
         folder: the model folder; it is created if it does not exist.
         validation: data of the same kind, whose loss selects the weights to keep.
-        preset: the base settings, a name of `phrasescore train --preset`; None for the default of the data.
-        device: `auto`, `cpu`, `cuda` or `cuda:N`.
-        precision: of matrix products: `auto`, `fp32` or `bf16`.
-        restart: start over even if the folder holds a run.
-        on_update: called periodically with the loss and the fraction of the training that is complete.
-        on_evaluation: called with each evaluation.
-        log: called with a line about unusual input.
-        options: settings that override the preset, by their names in TOML, such as `hidden=128`, `attention="concat"`;
-            `phrasescore train --help-all` lists them.
+        log: receives each line that the command would print.
+        progress: receives the completed fraction (None if unknown) and a status text.
+        options: options of the command, such as `preset="cho2014"`, `max_minutes=30`, and settings of
+            `phrasescore train --help-all`, such as `attention="concat"`.
 
     Raises:
         TypeError: an option does not exist, or `validation` is of another kind than `data`.
         UserError: a value or the data is invalid, or the folder holds something else or another run.
     """
-    kind, others = _learns_from(data), None if validation is None else _learns_from(validation)
-    if others not in (None, kind):
-        raise TypeError(f"validation: is of another kind ({others}) than the training data ({kind})")
-    given = Layer("train()", by_section("train()", options, SECTIONS), {name: name for name in options})
-    settings = Settings.of(kind, preset, [given])
-    settle_memory()
-    chosen, start = choose_device(device, precision), Start(restart, log=log)
-    trainer: Trainer[Any]
+    if validation is not None and isinstance(data, ParallelText) != isinstance(validation, ParallelText):
+        raise TypeError("validation: is of another kind than the training data")
+    given = {**_data_options(data, ""), **_data_options(validation, "validation_"), "output": folder, **options}
+    _call("train", given, log, progress)
+    return load_scorer(folder, **{name: options[name] for name in ("device", "precision") if name in options})
+
+
+def _call(command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback) -> None:
+    """Run a command of `phrasescore` with options as keyword arguments."""
+    from phrasescore.cli import make_parser
+    from phrasescore.cli.calling import call
+
+    call(make_parser(), command, options, log, progress)
+
+
+def _data_options(data: str | Path | ParallelText | None, prefix: str) -> dict[str, str | Path | None]:
+    """Return the options of the command that name training or validation data."""
     if isinstance(data, ParallelText):
-        other = validation if isinstance(validation, ParallelText) else None
-        if other is not None:
-            names = ("held_out", "held_out_limit") if data.alignment is None else ("held_out",)
-            check_nothing_is_held_out(settings.given, "validation", names)
-        prepare_text = prepare_sentences if data.alignment is None else prepare_in_context
-        trainer, _ = prepare_text(data, Path(folder), settings, chosen, other, start)
-    else:
-        assert not isinstance(validation, ParallelText)
-        other_table = None if validation is None else Path(validation)
-        trainer, _ = prepare(data, Path(folder), settings, chosen, other_table, start)
-    trainer.watcher = Watcher(on_update, on_evaluation)
-    trainer.train()
-    return load_scorer(folder, device=device, precision=precision)
-
-
-def _learns_from(data: str | Path | ParallelText) -> LearnsFrom:
-    if not isinstance(data, ParallelText):
-        return "table"
-    return "sentences" if data.alignment is None else "aligned"
+        return {f"{prefix}{name}": path for name, path in vars(data).items()}
+    return {prefix.removesuffix("_") or "table": data}
 
 
 def annotate(

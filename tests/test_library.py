@@ -18,7 +18,6 @@ from phrasescore.cli import main
 from phrasescore.phrases import Phrases
 from phrasescore.search.decoding import Hypothesis, Numbers
 from phrasescore.search.translator import Translator
-from phrasescore.training.loop import Evaluation
 from tests.conftest import DATA, MINI
 
 MODEL = DATA / "stored-model"
@@ -47,30 +46,27 @@ def test_networks_of_sentences_and_in_context_are_trained(tmp_path: Path) -> Non
     for text, suffix in ((source, "en"), (target, "fr")):
         text.write_bytes(b"\n".join((MINI / f"train.{suffix}").read_bytes().splitlines()[:200]) + b"\n")
     options: dict[str, Any] = {"device": "cpu", "hidden": 8, "embedding": 5, "max_updates": 20}
-    updates: list[int] = []
-    losses: list[Evaluation] = []
+    shares: list[float | None] = []
+    lines: list[str] = []
     others = phrasescore.ParallelText(MINI / "dev.en", MINI / "dev.fr")
     scorer = phrasescore.train(
         phrasescore.ParallelText(str(source), str(target)),
         tmp_path / "translator",
         validation=others,
-        on_update=lambda status: updates.append(status.update),
-        on_evaluation=losses.append,
+        log=lines.append,
+        progress=lambda share, text: shares.append(share),
         evaluate_every=10,
         **options,
     )
-    assert updates == [20]
-    assert [one.update for one in losses] == [10, 20]
-    assert losses[0].validation is not None
+    assert len(shares) > 1
+    assert [line.partition(",")[0] for line in lines if line.startswith("update ")] == ["update 10", "update 20"]
     assert phrasescore.read_report(tmp_path / "translator")["model"]["attention"] == "concat"
     assert scorer.unit == "sentence"
     aligned = phrasescore.ParallelText(source, target, points)
     assert phrasescore.train(aligned, tmp_path / "ctx", **options).in_context
-    with pytest.raises(
-        TypeError, match=r"validation: is of another kind \(sentences\) than the training data \(aligned"
-    ):
+    with pytest.raises(phrasescore.UserError, match="validation_alignment: goes with validation_source"):
         phrasescore.train(aligned, tmp_path / "ctx", validation=others, **options)
-    with pytest.raises(phrasescore.UserError, match="held_out: does nothing with validation"):
+    with pytest.raises(phrasescore.UserError, match="held_out: does nothing with validation_source"):
         phrasescore.train(others, tmp_path / "other", validation=others, held_out=0.1)
 
 
@@ -155,17 +151,15 @@ def test_phrases_of_many_sentences_are_scored_at_once(ctx: Path) -> None:
 
 
 def test_a_network_is_trained_from_a_table(small_table: Path, tmp_path: Path) -> None:
-    told: list[Evaluation] = []
     options = {**TINY, "max_updates": 40}
-    scorer = phrasescore.train(small_table, tmp_path / "rnn", device="cpu", on_evaluation=told.append, **options)
-    assert [one.update for one in told] == [20, 40]
+    scorer = phrasescore.train(small_table, tmp_path / "rnn", device="cpu", **options)
     assert phrasescore.score([("the dog", "le chien")], scorer)[0] < 0
     report = phrasescore.read_report(tmp_path / "rnn")
     assert report["model"]["hidden"] == 8
     assert [one["update"] for one in report["evaluations"]] == [20, 40]
     # A finished run is reused, and a run with other settings is an error.
-    phrasescore.train(small_table, tmp_path / "rnn", device="cpu", on_evaluation=told.append, **options)
-    assert len(told) == 2
+    phrasescore.train(small_table, tmp_path / "rnn", device="cpu", **options)
+    assert phrasescore.read_report(tmp_path / "rnn") == report
     with pytest.raises(phrasescore.UserError, match="hidden"):
         phrasescore.train(small_table, tmp_path / "rnn", device="cpu", **{**options, "hidden": 9})
 
@@ -314,9 +308,9 @@ def test_what_there_is_not_is_a_wrong_type(scorer: phrasescore.PhraseScorer, tmp
         with pytest.raises(TypeError) as error:
             call()
         assert str(error.value).startswith(message)
-    with pytest.raises(phrasescore.UserError, match=r"^train\(\): hidden is 'x'; give a whole number$"):
+    with pytest.raises(phrasescore.UserError, match=r"^hidden: `x` is not a whole number; give one$"):
         phrasescore.train("t", tmp_path / "m", hidden="x")
-    with pytest.raises(phrasescore.UserError, match=r"^there is no preset `smal`; did you mean `small`\?"):
+    with pytest.raises(phrasescore.UserError, match=r"^preset: `smal` is not a valid choice; did you mean `small`\?"):
         phrasescore.train("t", tmp_path / "m", preset="smal")
     with pytest.raises(phrasescore.UserError, match=r"^preset='context': is for parallel text with a word alignment"):
         phrasescore.train("t", tmp_path / "m", preset="context")

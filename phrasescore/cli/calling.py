@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -11,8 +12,12 @@ from typing import Any
 
 from phrasescore.cli.console import listening
 from phrasescore.cli.options import run_with_plugins
+from phrasescore.cli.parser import CommandParser
 from phrasescore.configuration import suggestion
 from phrasescore.text import Log, ProgressCallback
+
+_SIGNALLED = 128
+"""Higher exit codes mean that a signal has interrupted the command."""
 
 
 def call(
@@ -22,7 +27,7 @@ def call(
 
     Args:
         parser: the parser of the program.
-        command: name of the command.
+        command: name of the command, such as `lm train`.
         options: option values by name, with underscores; None omits an option.
         log: callback for each line that the command would print.
         progress: callback for the completed fraction (None if unknown) and a status text.
@@ -34,27 +39,39 @@ def call(
     printed = io.StringIO()
     with listening(log, progress), redirect_stdout(printed):
         arguments = _arguments(_subparser(parser, command), command, options)
-        run_with_plugins(parser.parse_args([command, *arguments]))
+        code = run_with_plugins(parser.parse_args([*command.split(), *arguments]))
+    if code > _SIGNALLED:
+        # `train` saves its state and returns when it is interrupted.
+        raise KeyboardInterrupt
     for line in printed.getvalue().splitlines():
         log(line)
 
 
-def _subparser(parser: argparse.ArgumentParser, command: str) -> argparse.ArgumentParser:
-    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    found: argparse.ArgumentParser = commands.choices[command]
-    return found
+def _subparser(parser: CommandParser, command: str) -> CommandParser:
+    for name in command.split():
+        (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+        parser = commands.choices[name]
+    return parser
 
 
-def _arguments(parser: argparse.ArgumentParser, command: str, options: Mapping[str, Any]) -> list[str]:
+def _arguments(parser: CommandParser, command: str, options: Mapping[str, Any]) -> list[str]:
     actions = {action.dest: action for action in parser._actions}
+    settings = {name.rpartition(".")[2]: name for name in parser.setting_names()}
     for name in options:
-        if name not in actions:
-            raise TypeError(f"{command.replace('-', '_')}() has no option `{name}`; {suggestion(name, actions)}")
-    given = [(actions[name], value) for name, value in options.items() if value is not None]
+        if name not in {**actions, **settings}:
+            function = re.sub("[- ]", "_", command)
+            raise TypeError(f"{function}() has no option `{name}`; {suggestion(name, {**actions, **settings})}")
+    values = {name: value for name, value in options.items() if value is not None}
+    changes = [f"--set={settings[name]}={_toml(values.pop(name))}" for name in settings.keys() & values.keys()]
+    given = [(actions[name], value) for name, value in values.items()]
     # Positional arguments come first, because an option before them could consume them as its values.
     positional = [text for action, value in given if not action.option_strings for text in _texts(value)]
     optional = [text for action, value in given if action.option_strings for text in _option(action, value)]
-    return [*positional, *optional]
+    return [*positional, *optional, *changes]
+
+
+def _toml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _option(action: argparse.Action, value: Any) -> Iterator[str]:

@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -329,6 +330,9 @@ def _endings() -> tuple[signal.Signals, ...]:
 
 @contextmanager
 def _handled(numbers: Sequence[signal.Signals], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python handles signals in the main thread only.
+        return
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield

@@ -58,7 +58,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="number of nearest phrases, of targets and of samples to show (default: %(default)s)",
     )
     parser.add_argument(
-        "gates",
+        "--gates",
         type=Path,
         metavar="FILE",
         help="draw the gates of the first forward layer into a .png, .svg or .pdf file",

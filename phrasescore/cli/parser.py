@@ -59,6 +59,10 @@ class CommandParser(argparse.ArgumentParser):
         """Let --help-all list a setting that has no flag."""
         self.settings.append(argparse.Action([], form, metavar=form, help=text))
 
+    def setting_names(self) -> list[str]:
+        """Return the settings, such as `model.attention`."""
+        return [str(setting.metavar).partition("=")[0] for setting in self.settings]
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and reject unknown arguments here, where the command is known."""
         args = sys.argv[1:] if args is None else args

@@ -22,7 +22,7 @@ from phrasescore.cli.training import (
     run_trainer,
 )
 from phrasescore.configuration import flags_of
-from phrasescore.errors import UsageError
+from phrasescore.errors import UsageError, spelled
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input
 from phrasescore.pairs import PairData
 from phrasescore.parallel_text import ParallelText
@@ -148,14 +148,22 @@ def _check_usage(args: argparse.Namespace) -> None:
     if (args.table is None) == (args.source is None):
         raise UsageError("give either a phrase table or --source and --target")
     if (args.source is None) != (args.target is None):
-        raise UsageError("--source and --target: are the two sides of one text; give both or neither")
+        raise UsageError(
+            f"{spelled('source')} and {spelled('target')}: are the two sides of one text; give both or neither"
+        )
     if (args.validation_source is None) != (args.validation_target is None):
-        raise UsageError("--validation-source and --validation-target: are the two sides of one text; give both")
+        raise UsageError(
+            f"{spelled('validation_source')} and {spelled('validation_target')}: are the two sides of one text; give both"
+        )
     if args.source is not None and args.validation is not None:
-        raise UsageError("--validation: is a phrase table; for sentences give --validation-source, --validation-target")
+        raise UsageError(
+            f"{spelled('validation')}: is a phrase table; for sentences give {spelled('validation_source')}"
+        )
     _check_alignment(args)
     if args.table is not None and args.validation_source is not None:
-        raise UsageError("--validation-source: is for parallel text; leave it out or give --source")
+        raise UsageError(
+            f"{spelled('validation_source')}: is for parallel text; leave it out or give {spelled('source')}"
+        )
 
 
 def _check_alignment(args: argparse.Namespace) -> None:
@@ -166,12 +174,16 @@ def _check_alignment(args: argparse.Namespace) -> None:
     """
     if args.alignment is None:
         if args.validation_alignment is not None:
-            raise UsageError("--validation-alignment: is for training in context; give --alignment, too")
+            raise UsageError(
+                f"{spelled('validation_alignment')}: is for training in context; give {spelled('alignment')}, too"
+            )
         return
     if args.source is None:
-        raise UsageError("--alignment: is that of two texts; give --source and --target, no phrase table")
+        raise UsageError(f"{spelled('alignment')}: is that of parallel text; give {spelled('source')}, no phrase table")
     if (args.validation_source is None) != (args.validation_alignment is None):
-        raise UsageError("--validation-alignment: is needed where, and only where, --validation-source is given")
+        raise UsageError(
+            f"{spelled('validation_alignment')}: goes with {spelled('validation_source')}; give both or neither"
+        )
 
 
 def settings_of(args: argparse.Namespace) -> Settings:
@@ -185,7 +197,7 @@ def settings_of(args: argparse.Namespace) -> Settings:
     if args.validation_source is not None:
         # In context, `held_out_limit` has an effect: it limits the phrase pairs of the validation text.
         names = ("held_out", "held_out_limit") if args.alignment is None else ("held_out",)
-        check_nothing_is_held_out(settings.given, "--validation-source", names)
+        check_nothing_is_held_out(settings.given, spelled("validation_source"), names)
     texts = ("source", "target", "alignment")
     inputs = ("table", *texts, "validation", *(f"validation_{name}" for name in texts))
     corpora = settings.data.source_corpus, settings.data.target_corpus

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from phrasescore.cli.console import Reporter, StopRequest, duration
+from phrasescore.cli.console import Reporter, StopRequest, duration, is_called
 from phrasescore.cli.options import add_plugin_option, given_options
-from phrasescore.errors import UsageError, flag
+from phrasescore.errors import UsageError, spelled
 from phrasescore.training.layers import Layer, Sections, parse_change, read_file
 
 if TYPE_CHECKING:
@@ -53,12 +53,13 @@ def given_layers(args: argparse.Namespace, sections: Sections) -> list[Layer]:
         UserError: a section, a key or a value is invalid, or a setting is given twice.
     """
     values: dict[str, dict[str, Any]] = {name: given_options(args, kind) for name, kind in sections.items()}
-    names = {name: flag(name) for given in values.values() for name in given}
+    names = {name: spelled(name) for given in values.values() for name in given}
     for change in args.changes:
         section, key, value = parse_change(change, sections)
         if key in values[section]:
             raise UsageError(f"--set {section}.{key}: is given twice; give it once")
-        values[section][key], names[key] = value, f"--set {section}.{key}"
+        values[section][key] = value
+        names[key] = key if is_called() else f"--set {section}.{key}"
     file = [read_file(args.config, sections)] if args.config else []
     return [*file, Layer("command line", values, names)]
 

@@ -103,7 +103,7 @@ def test_a_pass_takes_all_sentences() -> None:
         (
             "[data]\nheld_out = 0.5",
             ["--source", "a", "--target", "b", "--validation-source", "c", "--validation-target", "d"],
-            r"\[data\] held_out: does nothing with --validation-source",
+            r"\[data\] held_out: does nothing with validation_source",
         ),
     ],
 )

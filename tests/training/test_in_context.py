@@ -226,7 +226,7 @@ def test_the_digest_tells_alignments_apart(texts: tuple[ParallelText, ParallelTe
     ("options", "message"),
     [
         (["--source={s}", "--target={t}", "--set=model.in_context=true"], "unknown key `in_context`"),
-        (["{s}", "--alignment={a}"], "--alignment: is that of two texts"),
+        (["{s}", "--alignment={a}"], "--alignment: is that of parallel text"),
         (["{s}", "--preset=context"], "--preset context: is for parallel text with a word alignment"),
         (["--source={s}", "--target={t}", "--alignment={a}", "--direction=source-given-target"], "--direction: in con"),
         (
@@ -237,7 +237,7 @@ def test_the_digest_tells_alignments_apart(texts: tuple[ParallelText, ParallelTe
         (["--source={s}", "--target={t}", "--validation-alignment={a}"], "--validation-alignment: is for training in "),
         (
             ["--source={s}", "--target={t}", "--alignment={a}", "--validation-source={s}", "--validation-target={t}"],
-            "--validation-alignment: is needed where",
+            "--validation-alignment: goes with --validation-source",
         ),
         (
             ["--source={s}", "--target={t}", "--alignment={a}", "--set", "model.reverse_source=true"],
