@@ -156,9 +156,7 @@ def _check_usage(args: argparse.Namespace) -> None:
             f"{spelled('validation_source')} and {spelled('validation_target')}: are the two sides of one text; give both"
         )
     if args.source is not None and args.validation is not None:
-        raise UsageError(
-            f"{spelled('validation')}: is a phrase table; for sentences give {spelled('validation_source')}"
-        )
+        raise UsageError(f"{spelled('validation')}: is a phrase table; for text give {spelled('validation_source')}")
     _check_alignment(args)
     if args.table is not None and args.validation_source is not None:
         raise UsageError(

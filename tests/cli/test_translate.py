@@ -253,7 +253,7 @@ VALIDATING = ["--source", "A", "--target", "A", "--validation-source", "A", "--v
         (["--source", "A"], "are the two sides of one text", 2),
         (["--source", "A", "--target", "B"], "/B has 2; give files of the same sentences", 1),
         (["--source", "A", "--target", "A", "--validation-source", "A"], "give both", 2),
-        (["--source", "A", "--target", "A", "--validation", "T"], "is a phrase table; for sentences give", 2),
+        (["--source", "A", "--target", "A", "--validation", "T"], "is a phrase table; for text give", 2),
         (["--source", "A", "--target", "A", "--set", "data.weight_by_count=true"], "is for phrase tables", 2),
         (["--source", "A", "--target", "A", "--set", "sentences.bleu_sentences=5"], "give validation data", 2),
         (
