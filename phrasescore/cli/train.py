@@ -153,7 +153,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         )
     if (args.validation_source is None) != (args.validation_target is None):
         raise UsageError(
-            f"{spelled('validation_source')} and {spelled('validation_target')}: are the two sides of one text; give both"
+            f"{spelled('validation_source')} and {spelled('validation_target')}: are two sides of one text; give both"
         )
     if args.source is not None and args.validation is not None:
         raise UsageError(f"{spelled('validation')}: is a phrase table; for text give {spelled('validation_source')}")
