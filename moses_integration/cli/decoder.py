@@ -54,7 +54,6 @@ The embedded decoder under Moses' switches (- or --, short and long names as in 
   -weight-overwrite 'A= 1 2 B= 3'      other weights than moses.ini's; x keeps one
   -wf, -weight-file FILE               weights of sparse features; accepted if it has none
   -t, -report-segmentation             source range behind each phrase; not with -n-best-list
-  -T, -translation-details FILE        how each translation came about, phrase by phrase
   -s, -stack N                         hypotheses in a stack (200)
   -b, -beam-threshold X                worst factor to the best of a stack (1e-5)
   -search-algorithm 0|1                0 scores every candidate, 1 cube pruning
@@ -115,8 +114,9 @@ def _run(arguments: Sequence[str]) -> int:
     processes = None if _one(switches, "threads", "1") == "all" else _whole(switches, "threads", 1)
     if processes is not None and processes < 1:
         raise UsageError(f"-threads: {processes} is not at least 1; give a number of processes, or all")
-    outputs = [_one(switches, name, "/dev/null") for name in ("n-best-list", "translation-details")]
-    require_writable(*outputs, inputs=(_one(switches, "config"), text, *ini.model_files()))
+    require_writable(
+        _one(switches, "n-best-list", "/dev/null"), inputs=(_one(switches, "config"), text, *ini.model_files())
+    )
     task = _task(switches)
     with start_decoders(ini, sentences, processes, settings=settings) as pool:
         unknown = _write(pool.run(task, model.weights()), switches)
@@ -193,7 +193,6 @@ def _task(switches: dict[str, list[str]]) -> Translating:
         distinct="distinct" in listing[2:],
         segmentation=_is_on(switches, "include-segmentation-in-n-best"),
         alignment=_is_on(switches, "print-alignment-info-in-n-best"),
-        details="translation-details" in switches,
     )
 
 
@@ -203,12 +202,10 @@ def _write(results: Iterator[Translation], switches: dict[str, list[str]]) -> in
     listing = switches.get("n-best-list", ["/dev/null"])[0]
     # An n-best list on standard output replaces the translations, as in Moses.
     to_stdout = listing in (STANDARD_STREAM, "/dev/stdout")
-    report = _one(switches, "translation-details", "/dev/null")
-    with open_output("/dev/null" if to_stdout else listing) as nbest, open_output(report) as detailed:
+    with open_output("/dev/null" if to_stdout else listing) as nbest:
         for result in results:
             sys.stdout.buffer.write(b"".join(result.nbest) if to_stdout else result.line + b"\n")
             nbest.writelines(result.nbest)
-            detailed.write(result.details)
             unknown += result.unknown
     sys.stdout.buffer.flush()
     return unknown

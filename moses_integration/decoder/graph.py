@@ -120,12 +120,7 @@ class SearchGraph:
 
     def best(self) -> Derivation | None:
         """Return the best derivation, None if there is none."""
-        best = [(float(self.kept.score_N[last]), self._way_to(last)) for last in self._last[:1].tolist()]
-        return self._derivations(best)[0] if best else None
-
-    def values_of_best(self) -> Floats:
-        """Return the feature values of each phrase of the best derivation [L, F]."""
-        return self._values_of_steps([self._way_to(last)[::-1] for last in self._last[:1].tolist()])[0]
+        return next(iter(self.n_best(1, distinct=False)), None)
 
     def n_best(self, size: int, distinct: bool) -> list[Derivation]:
         """Return the best derivations, best first; with `distinct`, only the best one of each translation.
@@ -134,12 +129,12 @@ class SearchGraph:
         """
         found: list[tuple[float, list[int]]] = []
         seen: set[bytes] = set()
-        # The last text is that of `NO_OPTION`.
-        text_O = [*(b"".join(word + b" " for word in target.words) for target in self._options.targets), b""]
-        text_N = [text_O[option] for option in self._all.option_N.tolist()]
+        if distinct:
+            text_O = [b"".join(word + b" " for word in target.words) for target in self._options.targets]
+            option = self._all.option_N.tolist()
         for score, way in islice(self._ways(), _NBEST_FACTOR * size):
             if distinct:
-                translation = b"".join([text_N[hypothesis] for hypothesis in reversed(way)])
+                translation = b"".join([text_O[option[hypothesis]] for hypothesis in reversed(way)])
                 if translation in seen:
                     continue
                 seen.add(translation)
@@ -205,40 +200,24 @@ class SearchGraph:
         loss_N[has_lost] = score_N[has_lost] - score_N[losers[first_N[has_lost]]]
         return losers.tolist(), first_N.tolist(), loss_N.tolist()
 
-    def _way_to(self, hypothesis: int) -> list[int]:
-        """Return a hypothesis and its predecessors, without the empty hypothesis."""
-        way = []
-        while hypothesis != self.root:
-            way.append(hypothesis)
-            hypothesis = int(self.kept.back_N[hypothesis])
-        return way
-
     def _derivations(self, found: Sequence[tuple[float, list[int]]]) -> list[Derivation]:
         """Return the derivations of scores and hypotheses (last to first)."""
-        options = self._options
-        ways = [way[::-1] for _, way in found]
-        values_LF, derivation_L = self._values_of_steps(ways)
-        sums = np.zeros((len(ways), self._model.width))
-        np.add.at(sums, derivation_L, values_LF)
-        derivations = []
-        for (score, _), way, values_F in zip(found, ways, sums, strict=True):
-            steps = tuple(
-                Step(int(options.start_O[o]), int(options.end_O[o]), options.targets[o])
-                for o in self._all.option_N[way].tolist()
-            )
-            derivations.append(Derivation(steps, score, values_F))
-        return derivations
-
-    def _values_of_steps(self, ways: Sequence[list[int]]) -> tuple[Floats, Indices]:
-        """Return the feature values of each step [L, F] and the index of its derivation [L]."""
-        hypothesis_L = np.array([hypothesis for way in ways for hypothesis in way], np.int64)
-        derivation_L = np.repeat(np.arange(len(ways)), [len(way) for way in ways])
+        hypothesis_L = np.array([hypothesis for _, way in found for hypothesis in reversed(way)], np.int64)
+        derivation_L = np.repeat(np.arange(len(found)), [len(way) for _, way in found])
         option_L = self._all.option_N[hypothesis_L]
         is_first_L = np.diff(derivation_L, prepend=-1) > 0
         previous_L = np.where(is_first_L, NO_OPTION, np.roll(option_L, 1))
         values_LF = step_values(self._model, self._options, previous_L, option_L)
         values_LF[:, self._model.context_columns] += self._all.context_NX[hypothesis_L]
-        return values_LF, derivation_L
+        sums = np.zeros((len(found), self._model.width))
+        np.add.at(sums, derivation_L, values_LF)
+        start_L, end_L = self._options.start_O[option_L], self._options.end_O[option_L]
+        targets = [self._options.targets[option] for option in option_L.tolist()]
+        steps = iter(map(Step, start_L.tolist(), end_L.tolist(), targets))
+        return [
+            Derivation(tuple(islice(steps, len(way))), score, values_F)
+            for (score, way), values_F in zip(found, sums, strict=True)
+        ]
 
 
 def step_values(model: LogLinearModel, options: Options, previous_L: Indices, option_L: Indices) -> Floats:

@@ -1,7 +1,4 @@
-"""Format translations like Moses (moses/Manager.cpp, moses/TranslationAnalysis.cpp).
-
-Shapes: F components of all features, L phrases of a derivation.
-"""
+"""Format translations like Moses (moses/Manager.cpp)."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from dataclasses import dataclass
 
 from moses_integration.decoder.graph import Derivation, SearchGraph, Step
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.phrases import Floats, Words
+from moses_integration.decoder.phrases import Words
 from moses_integration.nbest import NbestEntry, format_features, format_number
 
 
@@ -22,7 +19,6 @@ class Translation:
     """The translation, with a space after each word."""
     nbest: list[bytes]
     """Lines of the n-best list."""
-    details: bytes
     unknown: int
     """Number of words that are not in the phrase table."""
 
@@ -40,7 +36,6 @@ class Translating:
     """Whether the n-best list has word alignments."""
     trace: bool = False
     """Whether the translation has the source range after each phrase."""
-    details: bool = False
 
     @property
     def needs_arcs(self) -> bool:
@@ -49,12 +44,11 @@ class Translating:
 
     def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Translation:
         """Return the output for the sentence."""
-        best = graph.best()
-        listed = graph.n_best(self.nbest, self.distinct) if self.nbest else []
+        found = graph.n_best(self.nbest, self.distinct) if self.nbest else graph.n_best(1, distinct=False)
+        entries = (nbest_entry(model, number, one, self.segmentation, self.alignment) for one in found[: self.nbest])
         return Translation(
-            translation_line(best, self.trace),
-            [nbest_entry(model, number, one, self.segmentation, self.alignment).to_line() for one in listed],
-            details(model, sentence, best, graph.values_of_best()) if self.details else b"",
+            translation_line(found[0] if found else None, self.trace),
+            [entry.to_line() for entry in entries],
             model.count_unknown(sentence),
         )
 
@@ -104,25 +98,3 @@ def _target_ranges(derivation: Derivation) -> Iterator[tuple[Step, int, int]]:
 
 def _range(first: int, last: int) -> bytes:
     return b"%d-%d" % (first, last) if first < last else b"%d" % first
-
-
-def details(model: LogLinearModel, source: Words, derivation: Derivation | None, values_LF: Floats) -> bytes:
-    """Return a report of a translation with the feature values of each phrase."""
-    lines = [b"", b"TRANSLATION HYPOTHESIS DETAILS:"]
-    steps = derivation.steps if derivation else ()
-    for step, values_F in zip(steps, values_LF, strict=True):
-        lines += [
-            b"         SOURCE: [%d..%d] %s" % (step.start, step.end, b" ".join(source[step.start : step.end + 1])),
-            b"  TRANSLATED AS: " + (b" ".join(step.target.words) or b"<EPSILON>"),
-            b"  WORD ALIGNED: " + b"".join(b"%d-%d " % link for link in sorted(step.target.alignment)),
-            b"         SCORES: " + _features(model, values_F),
-        ]
-    if derivation:
-        scores = _features(model, derivation.values_F)
-        lines += [b"", b"SCORES (UNWEIGHTED): " + scores, b"TOTAL: " + format_number(derivation.score)]
-    return b"\n".join(lines) + b"\n"
-
-
-def _features(model: LogLinearModel, values_F: Floats) -> bytes:
-    # Adding 0.0 turns the -0 of a missing jump into 0.
-    return format_features({f.label: (values_F[model.columns[f.label]] + 0.0).tolist() for f in model.features})

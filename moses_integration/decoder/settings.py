@@ -28,7 +28,6 @@ SHORT_NAMES = {
     "s": "stack",
     "b": "beam-threshold",
     "t": "report-segmentation",
-    "T": "translation-details",
     "th": "threads",
     "cbp": "cube-pruning-pop-limit",
     "du": "drop-unknown",
