@@ -10,6 +10,7 @@ import math
 import re
 import struct
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 
 _LONGEST_QUOTE = 40
 _NUMBER = re.compile(rb"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf)")
@@ -29,6 +30,11 @@ def join_words(line: bytes) -> bytes:
     if line.find(b"  ") < 0 and line.find(b"\t") < 0:  # which is quicker than `in`
         return line.strip(b" ")
     return b" ".join(split_words(line))
+
+
+def hash_word(word: bytes) -> int:
+    """Return a 64-bit hash that is the same in every process."""
+    return int.from_bytes(blake2b(word, digest_size=8).digest(), "little")
 
 
 def phrases_of(words: Sequence[bytes], longest: int) -> Iterator[bytes]:

@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     if args.work is not None and real_path(args.work) == real_path(args.output):
         raise UsageError("--work: is the folder of -o, too; give another one")
     if args.output.exists() and (not args.output.is_dir() or any(args.output.iterdir())):
-        raise UserError(f"{args.output}: is there already; give a new or empty folder")
+        raise UserError(f"{args.output}: exists already; give a new or empty folder")
     reporter = Reporter(quiet=args.quiet)
     ini = read_ini(args.ini, reporter)
     require_rebuildable(ini)

@@ -19,11 +19,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 from moses_integration.decoder.context import ContextFeature, LanguageModel
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from phrasescore.files import sha256_of
-from phrasescore.lm.ngram_cache import NgramCache, key_of, ngram_keys
+from phrasescore.lm.ngram_cache import NgramCache, ngram_keys
 from phrasescore.lm.ngrams import distinct_rows
 from phrasescore.log_probs import are_log_probs
 from phrasescore.phrases import Ids
 from phrasescore.vocabulary import UNKNOWN
+from phrasescore.words import hash_word
 
 
 class NeuralLanguageModelFeature(ContextFeature):
@@ -71,7 +72,7 @@ class NeuralLanguageModelFeature(ContextFeature):
         self._new_keys: list[int] = []
         # Several models may share a file.
         parts = (self._scorer.fingerprint, sha256_of(self.backoff), self.unnormalised) if self.cache else ()
-        self._seed = key_of(" ".join(map(str, parts)).encode())
+        self._seed = hash_word(" ".join(map(str, parts)).encode())
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
         """Return zeros, because the network needs context, and ln p under the back-off model as the estimate."""
@@ -140,5 +141,5 @@ class NeuralLanguageModelFeature(ContextFeature):
     def _word_id(self, word: bytes) -> int:
         number = self._scorer.word_id(word)
         if number == len(self._key_of_word) + len(self._new_keys):
-            self._new_keys.append(key_of(word))
+            self._new_keys.append(hash_word(word))
         return number

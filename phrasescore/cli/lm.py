@@ -52,9 +52,9 @@ def _add_train(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     presets = read_presets(PRESETS)
     parser = subparsers.add_parser(
         "train",
-        help="learn a language model from a text",
-        description="Learn a feed-forward n-gram language model from a tokenised text, one sentence a line. The same "
-        "command given again resumes a run that was stopped. Several processes that torchrun starts with it train one "
+        help="train a language model on a text",
+        description="Train a feed-forward n-gram language model on a tokenised text, one sentence a line. Rerunning "
+        "the same command resumes an interrupted run. Several processes that torchrun starts with it train one "
         "network, each on a GPU of its own. Settings come from the preset, then the TOML file (sections [model], "
         "[text], [training]), then the command line.",
         most_used=("text", "output", "preset", "validation", "max_minutes", "epochs", "seed", "device"),
@@ -74,8 +74,8 @@ def _add_train(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--validation",
         type=Path,
         metavar="TEXT",
-        help="tokenised text to measure the perplexity on, which decides when to stop; without it some sentences of "
-        "the training text are held out for that",
+        help="tokenised text whose perplexity decides when to stop; without it, some sentences of the training text "
+        "are held out",
     )
     add_training_options(parser)
     add_device_options(parser)
@@ -164,7 +164,7 @@ def _train(args: argparse.Namespace) -> int:
         reporter.log(
             f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; "
             "losses are nats per word, ends of sentences included"
-            + (f"; that of training has {penalty:g} (ln Z)^2 in it" if penalty else "")
+            + (f"; the training loss includes {penalty:g} (ln Z)^2" if penalty else "")
         )
         next_command = f"phrasescore-smt add-lm moses.ini --model {quote(str(args.output))} -o moses.cslm.ini"
         return run_trainer(trainer, reporter, stop, restarted=args.restart, next_command=next_command)
@@ -212,12 +212,14 @@ def _summary(scores: TextScores) -> str:
         ("perplexity of the neural language model", f"{found['network']:.3f}"),
     ]
     if scores.unknown_to_backoff is None:
-        rows.append(("", "words outside the shortlist share one probability: no distribution over words; --backoff"))
+        rows.append(
+            ("", "words outside the shortlist share one probability: no distribution over words; give --backoff")
+        )
     else:
         rows.append(("perplexity of the back-off model", f"{found['backoff']:.3f}"))
         rows.append(("words unknown to the back-off model", f"{scores.unknown_to_backoff:,}"))
     if scores.scorer.unnormalised:
-        rows.append(("", "the network's scores are not normalised: what they give only estimates a perplexity"))
+        rows.append(("", "the network's scores are not normalised, so its perplexity is an estimate"))
     if scores.weight is not None:
         rows.append(("weight of the neural language model", f"{scores.weight:.4f}"))
         rows.append(("perplexity of the interpolation", f"{found['interpolation']:.3f}"))

@@ -148,13 +148,13 @@ def prepare(
         sentences = numbered.encode(vocabulary)
         number = 0 if validation is not None else int(len(sentences) * settings.text.held_out)
         lines, held_out = hold_out_sentences(hash_phrases(sentences), number, seed)
-        learnt, kept = (sentences.where(np.isin(np.arange(len(sentences)), some)) for some in (lines, held_out))
-        if not len(learnt):
+        training, kept = (sentences.where(np.isin(np.arange(len(sentences)), some)) for some in (lines, held_out))
+        if not len(training):
             raise UserError(f"{display_name(text)}: leaves no sentences to train on; hold out less")
         if settings.model.self_normalise and validation is None and not number:
             raise UsageError(
-                f"{spelled('self_normalise')}: ln Z, of which the scores are to be free, is measured on held-out text; "
-                f"give {spelled('validation')}, or hold out more of the text"
+                f"{spelled('self_normalise')}: needs held-out text to measure ln Z; give "
+                f"{spelled('validation')}, or hold out more of the text"
             )
         others = None if to_validate is None else to_validate.encode(vocabulary)
         other = None if others is None else Ngrams(others, order)
@@ -162,7 +162,7 @@ def prepare(
         torch.manual_seed(seed)
         network = NeuralLanguageModel(settings.model, len(vocabulary)).to(device.torch_device)
         network.multiply_in(device.product_dtype)
-        task = TextTask(network, settings.training, device, Ngrams(learnt, order), Ngrams(kept, order), other)
+        task = TextTask(network, settings.training, device, Ngrams(training, order), Ngrams(kept, order), other)
         digests = {"text": _digest(sentences), "validation": None if others is None else _digest(others)}
         sections = settings.model, settings.text, settings.training
         fixed = {**fixed_values(*sections), "shortlist": vocabulary.digest(), **digests}

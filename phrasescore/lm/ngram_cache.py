@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from hashlib import blake2b
 from itertools import repeat
 from pathlib import Path
 from typing import BinaryIO
@@ -66,11 +65,6 @@ class NgramCache:
 
     def _set_of(self, keys_Q: Keys) -> NDArray[np.intp]:
         return (keys_Q & np.uint64(len(self._entries_SW) - 1)).astype(np.intp)
-
-
-def key_of(content: bytes) -> int:
-    """Return a 64-bit hash that is the same in every process."""
-    return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
 
 
 def ngram_keys(words_Qn: Keys, seed: int = 0) -> Keys:

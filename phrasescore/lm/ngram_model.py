@@ -43,7 +43,7 @@ def load_kenlm(path: Path) -> kenlm.Model:
     except ImportError as error:
         raise UserError(f"{path}: reading n-gram models needs the module `kenlm`; pip install ufal.kenlm") from error
     if not path.is_file():
-        what = "is no file" if path.exists() else "is not there"
+        what = "is not a file" if path.exists() else "does not exist"
         raise UserError(f"{path}: {what}; give an ARPA file or a KenLM binary")
     place, status = path.resolve(), path.stat()
     with naming({place: path}):

@@ -16,7 +16,7 @@ million features a collision has a probability of 1 in 37 million.
 
 The model folder:
 
-config.json            kind, version and number of the features, training options and data, versions
+config.json            kind, number of the features, training options and data, versions
 weights.safetensors    `keys`, the hashes of the features in rising order, and `weights`, 32-bit floats
 
 Legend: P pairs, F features with weights, K features of all pairs, N words of one side of all pairs.
@@ -24,7 +24,6 @@ Legend: P pairs, F features with weights, K features of all pairs, N words of on
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, auto
@@ -36,7 +35,7 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
-from phrasescore.model_files import CONFIG, WEIGHTS
+from phrasescore.model_files import WEIGHTS
 from phrasescore.model_folder import (
     Trained,
     network_file,
@@ -50,11 +49,9 @@ from phrasescore.phrases import Offsets, offsets_of, ranges
 from phrasescore.scoring.columns import EXPECTED_BLEU, Column
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores, fingerprint_of
-from phrasescore.words import split_words
+from phrasescore.words import hash_word, split_words
 
 KIND = "expected-bleu"
-FAMILY = 1
-"""Version of the features; models of other versions are rejected."""
 
 Keys = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
@@ -107,7 +104,7 @@ class _Side:
     def of(cls, phrases: Sequence[bytes]) -> Self:
         lists = [split_words(phrase) for phrase in phrases]
         lengths_P = np.fromiter(map(len, lists), np.int64, len(lists))
-        hashes = {word: _hash_word(word) for words in lists for word in words}
+        hashes = {word: hash_word(word) for words in lists for word in words}
         flat = (hashes[word] for words in lists for word in words)
         return cls(np.fromiter(flat, np.uint64, int(lengths_P.sum())), lengths_P)
 
@@ -153,10 +150,6 @@ def _features(source: _Side, target: _Side) -> Iterator[tuple[Keys, Numbers]]:
     yield _keys(Kind.LENGTHS, source_lengths, target_lengths), every
 
 
-def _hash_word(word: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(word, digest_size=8).digest(), "little")
-
-
 def _keys(kind: Kind, first: Keys, second: Keys | None = None) -> Keys:
     """Return the hash of each feature of a kind, from the hashes of its words or its lengths."""
     kinds = np.full(len(first), kind, np.uint64)
@@ -183,7 +176,7 @@ class PhrasePairModel(Trained):
 
 def save_phrase_pair_model(folder: Path, model: PhrasePairModel, sections: dict[str, Any]) -> None:
     """Write a model into an existing folder; `sections` describe the training."""
-    write_description(folder, KIND, {"model": {"family": FAMILY, "features": len(model.keys_F)}, **sections})
+    write_description(folder, KIND, {"model": {"features": len(model.keys_F)}, **sections})
     # PyTorch supports few operations on unsigned tensors.
     keys = torch.from_numpy(model.keys_F.view(np.int64))
     save_tensors(folder, {"keys": keys, "weights": torch.from_numpy(model.weights_F)})
@@ -192,11 +185,6 @@ def save_phrase_pair_model(folder: Path, model: PhrasePairModel, sections: dict[
 def load_phrase_pair_model(folder: Path) -> PhrasePairModel:
     """Read a model folder; a missing, damaged or other file is a UserError."""
     description = read_description(folder, KIND, {"model"})
-    if description["model"].get("family") != FAMILY:
-        raise UserError(
-            f"{network_file(folder, CONFIG)}: has features of another version; train again, or use the version of "
-            "phrasescore that wrote it"
-        )
     if not network_file(folder, WEIGHTS).exists():
         raise UserError(f"{folder}: lacks {WEIGHTS}; copy the model folder again or train again")
     with open_weights(folder, description) as weights:

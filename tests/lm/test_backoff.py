@@ -36,7 +36,7 @@ def test_shares_depend_on_the_word_before_and_sum_to_one() -> None:
 
 
 def test_files_that_kenlm_cannot_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match="is not there"):
+    with pytest.raises(UserError, match="does not exist"):
         BackoffModel(tmp_path / "none", [])
     (tmp_path / "bad").write_text("no model\n")
     with pytest.raises(UserError, match="KenLM cannot read it"):

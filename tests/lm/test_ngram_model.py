@@ -141,7 +141,7 @@ def test_a_damaged_file_is_told_in_a_sentence(content: bytes, message: str, tmp_
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
 def test_what_is_no_file_is_not_opened(make: Callable[[Path], None], tmp_path: Path) -> None:
     make(tmp_path / "lm")
-    with pytest.raises(UserError, match="lm: is no file; give an ARPA file or a KenLM binary"):
+    with pytest.raises(UserError, match="lm: is not a file; give an ARPA file or a KenLM binary"):
         load_kenlm(tmp_path / "lm")
 
 

@@ -102,7 +102,7 @@ def test_ln_z_is_measured_on_sentences_that_are_held_out_or_others(tmp_path: Pat
     prepare(TEXT, tmp_path / "held-out", settings, cpu)
     settings = replace(settings, text=replace(settings.text, held_out=0.0))
     prepare(TEXT, tmp_path / "others", settings, cpu, OTHER)
-    with pytest.raises(UsageError, match="is measured on held-out text; give validation, or hold out more"):
+    with pytest.raises(UsageError, match="needs held-out text to measure ln Z; give validation, or hold"):
         prepare(TEXT, tmp_path / "none", settings, cpu)
 
 

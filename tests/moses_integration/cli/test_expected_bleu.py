@@ -98,8 +98,8 @@ def test_scipy_is_missed_before_the_work(
     [
         (TEXTS[:2], 2, "--alignment: is missing; give --source, --target and --alignment, or none of them"),
         ([*TEXTS, "--work", "OUTPUT"], 2, "--work: is the folder of -o, too"),
-        ([*TEXTS, "-o", "FULL"], 1, "is there already; give a new or empty folder"),
-        ([*TEXTS, "-o", "FULL/file"], 1, "is there already; give a new or empty folder"),
+        ([*TEXTS, "-o", "FULL"], 1, "exists already; give a new or empty folder"),
+        ([*TEXTS, "-o", "FULL/file"], 1, "exists already; give a new or empty folder"),
         ([*TEXTS, "-o", "FULL/file/folder"], 1, "cannot be made"),
         ([*TEXTS, "--sentences", "0"], 2, "phrasescore-smt expected-bleu: --sentences: "),
         ([*TEXTS, "--sentences", "6"], 2, "--sentences: 6 are too few to learn from; give 10 or more"),

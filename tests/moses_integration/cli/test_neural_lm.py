@@ -102,7 +102,7 @@ def test_the_n_gram_model_is_the_one_of_tuning(
     moved.rename(tmp_path / "again.arpa")
     applying: list[str | Path] = [*common, "--weights", weights, "-o", out]
     code = main(list(map(str, applying)))
-    assert "moved.arpa: is not there" in sentence_of(code, capsys.readouterr().err.encode())
+    assert "moved.arpa: does not exist" in sentence_of(code, capsys.readouterr().err.encode())
     succeed(*applying, "--backoff", tmp_path / "again.arpa")
     out.unlink()
     other = tmp_path / "other.arpa"

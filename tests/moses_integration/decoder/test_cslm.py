@@ -240,7 +240,7 @@ def test_each_of_several_processes_takes_one_core(
 def test_missing_files_are_errors(tmp_path: Path, language_models: list[Path], neural_model: Path) -> None:
     for folder, backoff, message in (
         (tmp_path / "none", language_models[0], "none"),
-        (neural_model, tmp_path / "lm", "lm: is not there"),
+        (neural_model, tmp_path / "lm", "lm: does not exist"),
     ):
         system = with_neural_model(SmallSystem([], WEIGHTS), folder, backoff)
         with pytest.raises(UserError, match=message):
