@@ -276,7 +276,7 @@ class Ablation:
         text = SystemText.of(MosesIni.read(self._system / "moses.ini"))
         assert text is not None, "the system was built here"
         plain = self._output(row, tuning.seed)
-        write_lines(plain, text.detokenise(read_lines(tokens)))
+        write_lines(plain, text.settings.detokenise(read_lines(tokens)))
         scores = measure(plain, self._data.target_files("test"), self._tokenise)
         return {
             "seed": tuning.seed,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -56,39 +56,37 @@ _LARGEST_TRUECASER = 1 << 27
 
 
 @dataclass(frozen=True)
-class Preparation:
-    """How the text of one language is prepared, line by line."""
+class TextSettings:
+    """The languages of a system, and how its text is prepared, line by line."""
 
-    language: str
+    source_language: str
     """A code such as en, which selects abbreviations and the rules for apostrophes and quotation marks."""
+    target_language: str
     tokenise: bool = True
     """Normalise punctuation and split it from the words. Otherwise, spaces separate words."""
-    casing: Casing = "lower"
+    casing: Casing = "true"
     """`true`: truecase."""
     escape: bool = True
     """Replace the characters & | < > ' " [ ], which have a meaning in Moses. Not for text that is escaped already."""
 
-    def apply(
-        self, lines: Iterable[bytes], truecaser: Truecaser | None = None, processes: int | None = None
-    ) -> Iterator[bytes]:
-        """Prepare lines, many of them in parallel (`processes`: None for all cores); casing `true` needs a truecaser.
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Those of source and target."""
+        return self.source_language, self.target_language
 
-        Bytes that are not UTF-8 pass through; the tokeniser takes them for words.
+    def tokenised(self, lines: Iterable[bytes], language: str, processes: int | None = None) -> Iterator[str]:
+        """Tokenise and escape lines, many of them in parallel (`processes`: None for all cores).
+
+        Bytes that are not UTF-8 become surrogates; the tokeniser takes them for words.
         """
         texts: Iterator[str] = map(_decode, lines)
-        texts = _tokenised(texts, self.language, processes) if self.tokenise else map(with_single_spaces, texts)
-        if self.escape:
-            texts = map(escape, texts)
-        if truecaser is not None:
-            texts = map(truecaser.apply, texts)
-        elif self.casing == "lower":
-            texts = map(str.lower, texts)
-        return map(_encode, texts)
+        texts = _tokenised(texts, language, processes) if self.tokenise else map(with_single_spaces, texts)
+        return map(escape, texts) if self.escape else texts
 
     def detokenise(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """Return translations as plain text: unescape, capitalise sentences, join punctuation to words.
 
-        Each step applies only if its counterpart in `apply` does. docs/formats.md lists what is not restored.
+        Each step applies only if its counterpart does in preparation. docs/formats.md lists what is not restored.
         """
         texts: Iterator[str] = map(_decode, lines)
         if self.escape:
@@ -96,7 +94,7 @@ class Preparation:
         if self.casing == "true":
             texts = map(capitalise, texts)
         if self.tokenise:
-            texts = detokenise(texts, self.language)
+            texts = detokenise(texts, self.target_language)
         return map(_encode, texts)
 
 
@@ -128,28 +126,8 @@ def _encode(text: str) -> bytes:
 
 
 @dataclass(frozen=True)
-class TextSettings:
-    """The languages of a system, and how its text is prepared."""
-
-    source_language: str
-    target_language: str
-    tokenise: bool = True
-    casing: Casing = "true"
-    escape: bool = True
-
-    @property
-    def languages(self) -> tuple[str, str]:
-        """Those of source and target."""
-        return self.source_language, self.target_language
-
-    def of(self, side: str) -> Preparation:
-        """Return the preparation of the `source` or `target` side."""
-        return Preparation(self.languages[side == "target"], self.tokenise, self.casing, self.escape)
-
-
-@dataclass(frozen=True)
 class SystemText:
-    """Prepares text as that of the system in a folder, and detokenises its translations."""
+    """How to prepare text as that of the system in a folder, which has its truecasers."""
 
     folder: Path
     settings: TextSettings
@@ -183,28 +161,25 @@ class SystemText:
         `learns_case` is for training text: for casing `true`, learn a truecaser from it and save it. Warn (`log`) about
         lines that are not UTF-8 and about text whose form is not as declared.
         """
-        preparation = self.settings.of(side)
+        settings, language = self.settings, self.settings.languages[side == "target"]
         lines = warn_about_form(
             text_lines(raw, log),
             display_name(raw),
             log,
-            tokenised=not preparation.tokenise,
-            escaped=not preparation.escape,
-            capitalised=preparation.casing == "true",
+            tokenised=not settings.tokenise,
+            escaped=not settings.escape,
+            capitalised=settings.casing == "true",
         )
-        model = self.folder / f"truecase.{preparation.language}"
-        if preparation.casing == "true" and learns_case:
-            cased = list(map(_decode, replace(preparation, casing="keep").apply(lines, processes=processes)))
-            truecaser = Truecaser.learn(cased)
-            truecaser.save(model)
-            write_lines(prepared, map(_encode, map(truecaser.apply, cased)))
-        else:
-            loaded = Truecaser.load(model) if preparation.casing == "true" else None
-            write_lines(prepared, preparation.apply(lines, loaded, processes))
-
-    def detokenise(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """Return translations as plain text."""
-        return self.settings.of("target").detokenise(lines)
+        texts: Iterable[str] = settings.tokenised(lines, language, processes)
+        if settings.casing == "true":
+            model = self.folder / f"truecase.{language}"
+            if learns_case:
+                texts = list(texts)
+                Truecaser.learn(texts).save(model)
+            texts = map(Truecaser.load(model).apply, texts)
+        elif settings.casing == "lower":
+            texts = map(str.lower, texts)
+        write_lines(prepared, map(_encode, texts))
 
 
 def _read_settings(path: Path) -> TextSettings:

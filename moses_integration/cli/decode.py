@@ -118,5 +118,5 @@ def run(args: argparse.Namespace) -> int:
             return 0
         text = SystemText.of(ini)
         assert text is not None, "the text was prepared"
-        write_lines(args.output, text.detokenise(read_lines(tokens)))
+        write_lines(args.output, text.settings.detokenise(read_lines(tokens)))
     return 0

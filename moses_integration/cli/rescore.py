@@ -191,7 +191,7 @@ def _apply(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> 
         sentences = list(read_lines(prepared))
     text = SystemText.of(ini)
     assert text is not None, "the text was prepared"
-    write_lines(args.output, text.detokenise(iter(rescorer.apply(tuned, sentences))))
+    write_lines(args.output, text.settings.detokenise(iter(rescorer.apply(tuned, sentences))))
 
 
 def _scorer(text: str) -> FeatureSpec:

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from moses_integration.building import preparation
-from moses_integration.building.preparation import (
-    Preparation,
-    SystemText,
-    TextSettings,
-    Truecaser,
-    escape,
-    unescape,
-)
+from moses_integration.building.preparation import SystemText, TextSettings, escape, unescape
 from phrasescore import workers
 from tests.conftest import MINI
 
-PLAIN = Preparation("en", tokenise=False, casing="keep", escape=False)
+PLAIN = TextSettings("en", "en", tokenise=False, casing="keep", escape=False)
 
 
-def applied(preparation: Preparation, *texts: str) -> list[str]:
-    return [line.decode() for line in preparation.apply(text.encode() for text in texts)]
+def settings(language: str = "en", **options: Any) -> TextSettings:
+    return TextSettings(language, language, **({"casing": "lower"} | options))
+
+
+def prepare(folder: Path, text: bytes, settings: TextSettings, learns_case: bool = False) -> bytes:
+    (folder / "raw").write_bytes(text)
+    SystemText(folder, settings).prepare("source", folder / "raw", folder / "out", learns_case=learns_case)
+    return (folder / "out").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ def applied(preparation: Preparation, *texts: str) -> list[str]:
         ("en", "He lives in the U.S.", "he lives in the u.s ."),
     ],
 )
-def test_raw_text_is_tokenised_escaped_and_lowered(language: str, raw: str, prepared: str) -> None:
-    assert applied(Preparation(language), raw) == [prepared]
+def test_raw_text_is_tokenised_escaped_and_lowered(language: str, raw: str, prepared: str, tmp_path: Path) -> None:
+    assert prepare(tmp_path, raw.encode(), settings(language)).decode() == f"{prepared}\n"
 
 
 def test_odd_blanks_and_control_characters_become_single_blanks() -> None:
@@ -45,30 +45,27 @@ def test_odd_blanks_and_control_characters_become_single_blanks() -> None:
     They include tab, NBSP, U+2028, next line, zero width space, ideographic space and byte order mark.
     """
     raw = "\ufeff a\tb\u00a0c\u2028d\x85e\u200bf\u3000g\x00h  i\x1f \r"
-    assert applied(PLAIN, raw) == ["a b c d e f g h i"]
-    assert applied(Preparation("en"), raw) == ["a b c d e f g h i"]
+    for one in (PLAIN, settings()):
+        assert list(one.tokenised([raw.encode()], "en")) == ["a b c d e f g h i"]
 
 
-def test_tokenised_text_is_left_alone_but_for_what_is_asked() -> None:
-    text = "Don't , e.g. 'x' | a.b"
-    assert applied(PLAIN, text) == [text]
-    assert applied(Preparation("en", tokenise=False, casing="keep"), text) == [
-        "Don&apos;t , e.g. &apos;x&apos; &#124; a.b"
-    ]
-    assert applied(Preparation("en", tokenise=False, escape=False), text) == ["don't , e.g. 'x' | a.b"]
+def test_tokenised_text_is_left_alone_but_for_what_is_asked(tmp_path: Path) -> None:
+    text = b"Don't , e.g. 'x' | a.b\n"
+    assert prepare(tmp_path, text, PLAIN) == text
+    assert prepare(tmp_path, text, settings(tokenise=False, casing="keep")) == (
+        b"Don&apos;t , e.g. &apos;x&apos; &#124; a.b\n"
+    )
+    assert prepare(tmp_path, text, settings(tokenise=False, escape=False)) == text.lower()
 
 
-def test_bytes_that_are_not_utf_8_pass_through() -> None:
-    assert list(Preparation("fr").apply([b"Caf\xe9 noir."])) == [b"caf \xe9 noir ."]
-    assert list(PLAIN.apply([b"caf\xe9\xff"])) == [b"caf\xe9\xff"]
+def test_bytes_that_are_not_utf_8_pass_through(tmp_path: Path) -> None:
+    assert prepare(tmp_path, b"Caf\xe9 noir.", settings("fr")) == b"caf \xe9 noir .\n"
+    assert prepare(tmp_path, b"caf\xe9\xff", PLAIN) == b"caf\xe9\xff\n"
 
 
 def test_every_line_gives_a_line(tmp_path: Path) -> None:
     """Each input line gives one output line, also an empty line and a last line without a line feed."""
-    (tmp_path / "raw").write_bytes(b"\nOne.\n \xc2\xa0\n\nTwo.")
-    text = SystemText(tmp_path, TextSettings("en", "fr", casing="lower"))
-    text.prepare("source", tmp_path / "raw", tmp_path / "out")
-    assert (tmp_path / "out").read_bytes() == b"\none .\n\n\ntwo .\n"
+    assert prepare(tmp_path, b"\nOne.\n \xc2\xa0\n\nTwo.", settings()) == b"\none .\n\n\ntwo .\n"
 
 
 @pytest.mark.parametrize("text", ["", "a & b | <c> 'd' \"e\" [f]", "&amp; &#124; &amp;apos; &;", "&lt;&&gt;", "]][["])
@@ -79,43 +76,31 @@ def test_escapes_come_back(text: str) -> None:
 
 def test_many_lines_are_shared_among_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = (MINI / "train.en").read_bytes().splitlines()[:70]
-    alone = list(Preparation("en").apply(lines))
+    alone = list(settings().tokenised(lines, "en"))
     monkeypatch.setattr(preparation, "_LINES_A_TASK", 8)
     monkeypatch.setattr(workers, "available_cores", lambda: 2)
-    assert list(Preparation("en").apply(lines)) == alone
-    monkeypatch.setattr(workers, "available_cores", lambda: 1)
-    assert list(Preparation("en").apply(lines)) == alone
+    assert list(settings().tokenised(lines, "en")) == alone
 
 
-def test_what_training_text_taught_prepares_other_text(tmp_path: Path) -> None:
-    (tmp_path / "train").write_text("We saw the Seine. The Seine is big.\n\nIn Paris, we saw it.\n")
-    (tmp_path / "test").write_text("Saw it, the SEINE.")
-    text = SystemText(tmp_path, TextSettings("en", "fr"))
-    text.prepare("source", tmp_path / "train", tmp_path / "train.out", learns_case=True)
-    text.prepare("source", tmp_path / "test", tmp_path / "test.out")
-    assert (tmp_path / "train.out").read_text() == "we saw the Seine . the Seine is big .\n\nIn Paris , we saw it .\n"
-    assert (tmp_path / "test.out").read_text() == "saw it , the Seine .\n"
+def test_the_case_of_training_text_is_that_of_other_text(tmp_path: Path) -> None:
+    train = b"We saw the Seine. The Seine is big.\n\nIn Paris, we saw it.\n"
+    assert prepare(tmp_path, train, TextSettings("en", "fr"), learns_case=True) == (
+        b"we saw the Seine . the Seine is big .\n\nIn Paris , we saw it .\n"
+    )
+    assert prepare(tmp_path, b"Saw it, the SEINE.", TextSettings("en", "fr")) == b"saw it , the Seine .\n"
 
 
 def test_training_text_in_another_casing_teaches_nothing(tmp_path: Path) -> None:
-    (tmp_path / "train").write_text("We saw Paris.")
-    text = SystemText(tmp_path, TextSettings("en", "fr", casing="lower"))
-    text.prepare("source", tmp_path / "train", tmp_path / "out", learns_case=True)
-    assert (tmp_path / "out").read_text() == "we saw paris .\n"
-    assert {path.name for path in tmp_path.iterdir()} == {"train", "out"}
+    assert prepare(tmp_path, b"We saw Paris.", settings(), learns_case=True) == b"we saw paris .\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"raw", "out"}
 
 
-def test_translations_become_plain_text_again() -> None:
-    raw = ["\"It's [5] dogs & cats,\" he said, isn't it?", "", "Two. Three!"]
-    preparation = Preparation("en", casing="true")
-    truecaser = Truecaser.learn(["x it x two x three"])
-    prepared = list(preparation.apply((text.encode() for text in raw), truecaser))
-    assert prepared[0].startswith(b"&quot; it &apos;s &#91; 5 &#93; dogs &amp; cats , &quot; he said")
-    assert [line.decode() for line in preparation.detokenise(prepared)] == [
-        "\"It's [5] dogs & cats,\" he said, isn't it?",
-        "",
-        "Two. Three!",
-    ]
+def test_translations_become_plain_text_again(tmp_path: Path) -> None:
+    raw = b"\"It's [5] dogs & cats,\" he said, isn't it?\n\nTwo. Three!\n"
+    prepare(tmp_path, b"x it x two x three", settings(casing="true"), learns_case=True)
+    prepared = prepare(tmp_path, raw, settings(casing="true"))
+    assert prepared.startswith(b"&quot; it &apos;s &#91; 5 &#93; dogs &amp; cats , &quot; he said")
+    assert b"\n".join(settings(casing="true").detokenise(prepared.split(b"\n"))) == raw
 
 
 @pytest.mark.parametrize(
@@ -129,13 +114,13 @@ def test_translations_become_plain_text_again() -> None:
         ("ka", "ქართული ენა. არის ენა."),
     ],
 )
-def test_plain_text_of_any_script_comes_back(language: str, raw: str) -> None:
-    preparation = Preparation(language, casing="true")
-    prepared = preparation.apply([raw.encode()], Truecaser({}))
-    assert [line.decode() for line in preparation.detokenise(prepared)] == [raw]
+def test_plain_text_of_any_script_comes_back(language: str, raw: str, tmp_path: Path) -> None:
+    prepare(tmp_path, b"", settings(language, casing="true"), learns_case=True)
+    prepared = prepare(tmp_path, raw.encode(), settings(language, casing="true"))
+    assert b"".join(settings(language, casing="true").detokenise([prepared.rstrip()])).decode() == raw
 
 
 def test_the_way_back_does_no_more_than_the_way_there() -> None:
     assert list(PLAIN.detokenise([b"a , &amp; b ."])) == [b"a , &amp; b ."]
-    assert list(Preparation("en", tokenise=False).detokenise([b"a , &amp; b ."])) == [b"a , & b ."]
-    assert list(Preparation("fr", escape=False).detokenise([b"l' ami &amp; ."])) == [b"l'ami &amp;."]
+    assert list(settings(tokenise=False).detokenise([b"a , &amp; b ."])) == [b"a , & b ."]
+    assert list(settings("fr", escape=False).detokenise([b"l' ami &amp; ."])) == [b"l'ami &amp;."]

@@ -390,7 +390,7 @@ def test_dev_text_is_prepared_as_the_training_text_was(tmp_path: Path, casing: s
     last = (tmp_path / "prepared").read_text().splitlines()[-1]
     assert "&#91; x &#93; &#124;" in last
     assert last.startswith("Paris" if casing == "true" else "paris")
-    plain = b"".join(prepared.detokenise(iter([last.encode()]))).decode()
+    plain = b"".join(prepared.settings.detokenise(iter([last.encode()]))).decode()
     assert "[x] |" in plain
     assert plain.endswith("4.")
 
