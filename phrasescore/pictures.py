@@ -1,7 +1,6 @@
-"""Figures of attention weights and gates by Matplotlib, which is imported on demand, and of gates in a terminal.
+"""Figures of attention weights and gates by Matplotlib, which is imported on demand.
 
-Legend: T target symbols (words and the end symbol) or symbols of a phrase, L source symbols (likewise), n hidden size,
-G groups of units.
+Legend: T target symbols (words and the end symbol) or symbols of a phrase, L source symbols (likewise), n hidden size.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.cells import cell_len
 
 from phrasescore.errors import UserError, spelled
 from phrasescore.files import require_writable, write_atomically
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
     from phrasescore.inspection import Gates
 
 Numbers = NDArray[np.float32]
-BLOCKS, DIGITS = "▁▂▃▄▅▆▇█", "0123456789"
-_GATE_GROUPS = 48
 _INCHES_A_WORD, _INCHES_AROUND, _INCHES_OF_SCALE = 0.32, 1.8, 0.8
 
 
@@ -57,18 +53,6 @@ def draw_alignments(alignments: Sequence[Alignment], path: Path) -> None:
 def sorted_units(gate_Tn: Numbers) -> Numbers:
     """Sort the units of a gate by their mean; their own order has no meaning."""
     return gate_Tn[:, np.argsort(gate_Tn.mean(axis=0), kind="stable")]
-
-
-def gate_rows(gate_Tn: Numbers, symbols: Sequence[str], levels: str) -> list[str]:
-    """Return a row for each symbol: a character of `levels` for each group of units, and the mean over all units."""
-    width = max(map(cell_len, symbols))
-    groups = np.array_split(sorted_units(gate_Tn), min(_GATE_GROUPS, gate_Tn.shape[1]), axis=1)
-    means_TG = np.stack([group.mean(axis=1) for group in groups], axis=1)
-    level_TG = np.minimum((means_TG * len(levels)).astype(int), len(levels) - 1)
-    return [
-        f"{' ' * (width - cell_len(symbol))}{symbol}  {''.join(levels[level] for level in level_G)}  {mean:.2f}"
-        for symbol, level_G, mean in zip(symbols, level_TG, gate_Tn.mean(axis=1), strict=True)
-    ]
 
 
 def draw_gates(gates: Gates, path: Path) -> None:

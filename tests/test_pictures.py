@@ -11,12 +11,9 @@ import pytest
 from phrasescore.errors import UserError
 from phrasescore.inspection import Gates
 from phrasescore.pictures import (
-    BLOCKS,
-    DIGITS,
     Alignment,
     draw_alignments,
     draw_gates,
-    gate_rows,
     load_pyplot,
     sorted_units,
     write_figure,
@@ -42,15 +39,6 @@ def test_only_the_suffix_decides_the_format(tmp_path: Path) -> None:
 def test_units_are_sorted_by_their_mean() -> None:
     gate = np.array([[0.9, 0.1, 0.5], [0.7, 0.3, 0.1]], np.float32)
     assert sorted_units(gate).tolist() == [pytest.approx([0.1, 0.5, 0.9]), pytest.approx([0.3, 0.1, 0.7])]
-
-
-def test_gates_in_a_terminal() -> None:
-    gate = np.array([[0.0, 1.0], [0.5, 0.49]], np.float32)
-    assert gate_rows(gate, ["le", "chien"], BLOCKS) == ["   le  ▁█  0.50", "chien  ▅▄  0.50"]
-    assert gate_rows(gate, ["le", "한국어"], BLOCKS) == ["    le  ▁█  0.50", "한국어  ▅▄  0.50"]
-    assert gate_rows(gate, ["le", "chien"], DIGITS) == ["   le  09  0.50", "chien  54  0.50"]
-    # 96 units are averaged in 48 groups.
-    assert gate_rows(np.repeat(gate, 48, axis=1), ["a", "b"], DIGITS)[0] == f"a  {'0' * 24}{'9' * 24}  0.50"
 
 
 @pytest.mark.parametrize(("suffix", "head"), [("png", b"\x89PNG"), ("svg", b"<?xml")])

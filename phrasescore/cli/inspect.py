@@ -22,14 +22,14 @@ from phrasescore.cli.options import (
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name
 from phrasescore.pairs import Direction
-from phrasescore.pictures import BLOCKS, DIGITS, check_picture, draw_gates, gate_rows
+from phrasescore.pictures import check_picture, draw_gates
 from phrasescore.table.factors import SURFACE
 from phrasescore.table.reader import TableReader
 from phrasescore.text import counted
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
-    from phrasescore.inspection import Gates, Inspection
+    from phrasescore.inspection import Inspection
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -39,7 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="show what a network has learnt about a phrase",
         description="Show the nearest phrases by the cosine of the encoder's summaries, the targets of the table "
         "with the scores of table and network (without a table, the targets that beam search finds), samples of the "
-        "network, and the update and reset gates. All logarithms are natural.",
+        "network, and with --gates the update and reset gates. All logarithms are natural.",
         examples=(
             'phrasescore inspect -m rnn "the letter" --table phrase-table.gz',
             'phrasescore inspect -m rnn "the letter" --gates gates.png',
@@ -83,9 +83,8 @@ def run(args: argparse.Namespace) -> int:
     reporter, scorer = Reporter(quiet=args.quiet), load_networks(args)
     if scorer.note is not None:
         reporter.log(scorer.note)
-    gates = encoder_gates(scorer, phrase)
     if args.gates:
-        if gates is None:
+        if (gates := encoder_gates(scorer, phrase)) is None:
             raise UserError("--gates: the units of this network have no reset and update gates; leave --gates out")
         draw_gates(gates, args.gates)
         reporter.log(f"wrote {args.gates}")
@@ -95,11 +94,11 @@ def run(args: argparse.Namespace) -> int:
         table = TableReader(args.table, factors=scorer.factors or SURFACE)
     else:
         reporter.log(f"{args.models[0]}: give --table to see the nearest phrases and the table's targets")
-    _print(phrase, scorer.direction, inspect_phrase(scorer, phrase, table, args.top), args.top, gates)
+    _print(phrase, scorer.direction, inspect_phrase(scorer, phrase, table, args.top), args.top)
     return 0
 
 
-def _print(phrase: bytes, direction: Direction, found: Inspection, top: int, gates: Gates | None) -> None:
+def _print(phrase: bytes, direction: Direction, found: Inspection, top: int) -> None:
     from phrasescore.inspection import PROBABILITY, SAMPLES
 
     console = Console(highlight=False, soft_wrap=True, emoji=False)
@@ -128,16 +127,6 @@ def _print(phrase: bytes, direction: Direction, found: Inspection, top: int, gat
     section(f"Of {SAMPLES} targets drawn from the network, the most frequent", "  times     RNN")
     for one in found.samples:
         console.print(Text(f"  {one.times:5}  {one.log_prob:6.2f}  {_shown(one.text)}"))
-    if gates is None:
-        return
-    levels = BLOCKS if console.encoding.lower().startswith("utf") else DIGITS
-    for title, gate_Tn in (
-        ("Update gate: high where the old state is kept", gates.update_Tn),
-        ("Reset gate: low where the old state is forgotten", gates.reset_Tn),
-    ):
-        section(f"{title} (first layer: {gate_Tn.shape[1]} units, sorted, averaged in groups; the mean behind)")
-        for row in gate_rows(gate_Tn, list(map(_shown, gates.symbols)), levels):
-            console.print(Text(f"  {row}"))
 
 
 def _shown(text: bytes) -> str:

@@ -10,7 +10,8 @@ unit's projections, q size of the readout's context term, k readout size.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import torch
@@ -70,14 +71,9 @@ class RecurrentStep(NamedTuple):
     """The attention weights."""
 
 
-class Prediction(NamedTuple):
-    """Everything that the next symbol depends on."""
-
-    readout_Bk: Tensor
-    """The input of the softmax."""
-    state: DecoderState
-    attention_BL: Tensor | None
-    """The attention weights."""
+BestWord = Callable[[Tensor], Tensor]
+Prediction = tuple[Tensor, DecoderState, Tensor | None]
+"""The input of the softmax [B, k], the state after the step, and the attention weights [B, L]."""
 
 
 class Decoder(nn.Module):
@@ -121,17 +117,11 @@ class Decoder(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
-        self,
-        batch: PairBatch,
-        encoded: EncodedSource,
-        best_word: Callable[[Tensor], Tensor] | None = None,
-        teacher_forcing: float = 1.0,
-        draws_T: Tensor | None = None,
+        self, batch: PairBatch, encoded: EncodedSource, free: Sequence[bool] = (), best_word: BestWord | None = None
     ) -> Tensor:
         """Return the input of the softmax at each node [A, k]; for the arguments see `predictions`."""
-        if self.feed is not None or best_word is not None:
-            steps = self.predictions(batch, encoded, best_word, teacher_forcing, draws_T)
-            return torch.cat([prediction.readout_Bk for prediction in steps])
+        if self.feed is not None or any(free):
+            return torch.cat([s_Bk for s_Bk, *_ in self.predictions(batch, encoded, free, best_word)])
         # The words of all steps are known, so all are projected at once, and all states are read out at once.
         tree = batch.target
         state = self.start(encoded)
@@ -147,37 +137,29 @@ class Decoder(nn.Module):
         return self.readout.shrink(self.readout(h_An, e_Nm, context_Aq))
 
     def predictions(
-        self,
-        batch: PairBatch,
-        encoded: EncodedSource,
-        best_word: Callable[[Tensor], Tensor] | None = None,
-        teacher_forcing: float = 1.0,
-        draws_T: Tensor | None = None,
+        self, batch: PairBatch, encoded: EncodedSource, free: Sequence[bool] = (), best_word: BestWord | None = None
     ) -> Iterator[Prediction]:
         """Yield the prediction before each level of symbols.
 
         Args:
-            batch: the pairs.
+            batch: the pairs; must be built by `PairBatch.apart` if a step is free.
             encoded: their sources.
-            best_word: returns the network's most probable words from the readout. Steps without teacher forcing read
-                them; they are the same for the whole batch, as in the PyTorch tutorials, which must be built by
-                `PairBatch.apart`. None reads the target words in all steps.
-            teacher_forcing: the share of steps that read the target words.
-            draws_T: see `EncoderDecoder.forward`.
+            free: whether each step but the first reads the network's own words, not the target words; the same for the
+                whole batch, as in the PyTorch tutorials.
+            best_word: returns the network's most probable words from the input of the softmax.
         """
-        if best_word is not None and batch.sources.shared:
+        if any(free) and batch.sources.shared:
             raise ValueError("pairs with shared target prefixes need full teacher forcing")
-        prediction = self.step(self.start(encoded), None)
-        yield prediction
         tree = batch.target
-        draws = [0.0] * len(tree.sizes)
-        if best_word is not None:
-            draws = (torch.rand(len(tree.sizes)) if draws_T is None else draws_T).tolist()
-        for parents, words_B, draw in zip(tree.parents, tree.words_N.split(tree.sizes), draws, strict=False):
-            if best_word is not None and draw >= teacher_forcing:
-                words_B = take_rows(best_word(prediction.readout_Bk.detach()), parents)
-            prediction = self.step(prediction.state.take(parents), words_B)
-            yield prediction
+        found = self.step(self.start(encoded), None)
+        yield found
+        own = chain(free, repeat(False))
+        for parents, words_B, is_free in zip(tree.parents, tree.words_N.split(tree.sizes), own, strict=False):
+            s_Bk, state, _ = found
+            if is_free and best_word is not None:
+                words_B = take_rows(best_word(s_Bk.detach()), parents)
+            found = self.step(state.take(parents), words_B)
+            yield found
 
     def start(self, encoded: EncodedSource) -> DecoderState:
         """Return the initial state, a row for each source phrase."""
@@ -186,13 +168,13 @@ class Decoder(nn.Module):
         return DecoderState(layers, fed_Sn, slice(0, len(layers[0])), self._source_terms(encoded))
 
     def step(self, state: DecoderState, words_B: Tensor | None) -> Prediction:
-        """Read the previous words, None in the first step, and return the prediction of the next."""
+        """Read the previous words, None in the first step; return the prediction of the next."""
         e_Bm, x_Bg = self._read(words_B, len(state.layers[0]), state)
         step = self._advance(state, x_Bg)
         context_Bq = self._context_of_readout(state.source_terms, step.context_Bd, state.source_B)
         s_B = self.readout(step.output_Bn, e_Bm, context_Bq)
         after = step.state if self.feed is None else step.state._replace(fed_Bn=s_B)
-        return Prediction(self.readout.shrink(s_B), after, step.attention_BL)
+        return self.readout.shrink(s_B), after, step.attention_BL
 
     def _source_terms(self, encoded: EncodedSource) -> SourceTerms:
         c_Sd, memory = encoded.summary_Sk, None

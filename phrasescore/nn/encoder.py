@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import FARTHEST, Reading, SourceBatch
 from phrasescore.nn.prefix_tree import PrefixTree, take_rows
@@ -88,7 +88,7 @@ class RecurrentEncoder(Encoder):
     def __init__(self, words: int, config: ModelConfig) -> None:
         ways = 1 if config.directions == "forward" else 2
         if config.directions == "halves" and config.hidden % 2:
-            raise UserError("directions `halves` needs an even number of hidden units; give --hidden an even number")
+            raise UserError(f"{spelled('directions', 'halves')}: needs an even number of hidden units")
         hidden = config.hidden // 2 if config.directions == "halves" else config.hidden
         outputs = ways * hidden
         has_summary = config.summary and config.uses_summary

@@ -50,11 +50,13 @@ class EncoderDecoder(nn.Module):
             teacher_forcing: the share of steps that read the target words. The others read the network's own most
                 probable words; 0 gives the free-running loss of the PyTorch tutorials. Less than 1 requires
                 `PairBatch.apart`.
-            draws_T: a number from 0 to 1 for each step, which reads the target words if the number is below that
-                share; None draws the numbers.
+            draws_T: a random number for each step, which reads the target words if it is below that share; None draws.
         """
-        best_word = self._best_word if teacher_forcing < 1 else None
-        s_Ar = self.decoder(batch, self.encoder(batch.sources), best_word, teacher_forcing, draws_T)
+        free: list[bool] = []
+        if teacher_forcing < 1:
+            draws_T = torch.rand(len(batch.target.sizes)) if draws_T is None else draws_T
+            free = (draws_T >= teacher_forcing).tolist()
+        s_Ar = self.decoder(batch, self.encoder(batch.sources), free, self._best_word)
         return self.softmax.log_prob(s_Ar, batch.node_I, batch.symbol_I)
 
     def pair_scores(self, batch: PairBatch) -> Tensor:
@@ -67,17 +69,13 @@ class EncoderDecoder(nn.Module):
         return self.decoder.start(self.encoder(sources))
 
     def step(self, state: DecoderState, words_B: Tensor | None) -> tuple[Tensor, DecoderState, Tensor | None]:
-        """Read a word in each row and predict the next.
+        """Read the previous word of each row, None in the first step, and predict the next.
 
-        Args:
-            state: from `start` or the previous step; `state.take` selects, repeats and reorders its rows.
-            words_B: the previous words, None in the first step.
-
-        Returns:
-            ln p of every word [B, V] in 32 bits or more, the next state, and the attention weights [B, L].
+        `state.take` selects, repeats and reorders rows of a state. Return ln p of every word [B, V] in 32 bits or more,
+        the next state, and the attention weights [B, L].
         """
-        found = self.decoder.step(state, words_B)
-        return torch.log_softmax(self._logits(found.readout_Bk), dim=1), found.state, found.attention_BL
+        s_Br, state, attention_BL = self.decoder.step(state, words_B)
+        return torch.log_softmax(self._logits(s_Br), dim=1), state, attention_BL
 
     @torch.no_grad()
     def _best_word(self, s_Br: Tensor) -> Tensor:

@@ -16,4 +16,4 @@ from phrasescore.nn.encoder_decoder import EncoderDecoder
 def attention_weights(network: EncoderDecoder, batch: PairBatch) -> Tensor:
     """Return the attention weights of each predicted symbol including the end symbol, [I, L]."""
     steps = network.decoder.predictions(batch, network.encoder(batch.sources))
-    return torch.cat([step.attention_BL for step in steps if step.attention_BL is not None])[batch.node_I]
+    return torch.cat([attention_BL for _, _, attention_BL in steps if attention_BL is not None])[batch.node_I]
