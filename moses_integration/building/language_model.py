@@ -38,14 +38,12 @@ def build_language_model(text: Path, output: Path, order: int, memory: str = "50
     Args:
         text: the training text.
         output: compressed if its suffix says so.
-        order: from 2 to 6.
+        order: one of `ORDERS`.
         memory: of lmplz, which sorts in the folder of `output`, in the syntax of GNU sort: `50%`, `4G`.
 
     Returns:
         The estimator: `embedded`, or the path of lmplz.
     """
-    if order not in ORDERS:
-        raise UserError(f"the order of a language model cannot be {order}; give one from {ORDERS[0]} to {ORDERS[-1]}")
     program = find_kenlm_program("lmplz")
     if program is None:
         estimate_embedded(text, output, order)

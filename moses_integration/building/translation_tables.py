@@ -35,12 +35,13 @@ from phrasescore.errors import UserError
 from phrasescore.files import full_disk_told, open_output
 from phrasescore.phrases import Offsets
 from phrasescore.text import ProgressCallback, no_progress
-from phrasescore.workers import available_cores, map_ordered, start_workers
+from phrasescore.workers import Workers, available_cores, map_ordered, start_workers
 
 PHRASE_TABLE = "phrase-table.gz"
 REORDERING_TYPE = "wbe-msd-bidirectional-fe"
 REORDERING_TABLE = f"reordering-table.{REORDERING_TYPE}.gz"
 
+_SIDES = ("source", "target")
 _WORDS_A_PARTITION = 1 << 16
 """Source words. They yield about 300,000 instances, which take 100 MB while they are counted."""
 _EXTRACTING = 0.3
@@ -86,8 +87,6 @@ def build_tables(
         scheduler: address of a Dask scheduler.
         progress: receives the progress.
     """
-    if not 1 <= max_phrase_length <= LONGEST_PHRASE:
-        raise UserError(f"the maximum phrase length is {max_phrase_length}; give a number from 1 to {LONGEST_PHRASE}")
     with TemporaryDirectory(prefix=".partitions.", dir=folder) as scratch:
         corpus = read_aligned_corpus(source, target, alignment)
         lexical_model = estimate_lexical_model(corpus)
@@ -95,42 +94,57 @@ def build_tables(
         tasks = _Tasks.prepare(Path(scratch), max_phrase_length, corpus, lexical_model)
         # The tasks read the words from files.
         del corpus
-        batches = [(number, *batch) for number, batch in enumerate(aligned.batches())]
+        batches = list(aligned.batches())
         processes = min(processes or available_cores(), max(len(batches), tasks.partitions))
         with start_workers(_KILLED, processes, scheduler) as workers:
-            offsets, target_counts = [], []
-            for offset, counts in map_ordered(tasks.extract, batches, workers):
-                offsets.append(offset)
-                target_counts.append(counts)
-                progress(_EXTRACTING * len(offsets) / len(batches), "extracting phrase pairs")
+            offsets = _extract(tasks, batches, workers, progress)
             extracted = sum(int(offset[-1]) for offset in offsets)
             if not extracted:
                 raise UserError(
                     f"{alignment}: yields no phrase pair; give more sentence pairs whose lines translate each other, "
                     "and an alignment of these texts, source first"
                 )
+            pairs = _write_tables(tasks, offsets, folder, workers, progress)
             write_lexical_tables(lexical_model, words, folder)
-            counts = np.concatenate(target_counts, axis=1)
-            target_counts.clear()
-            tasks.write("target_counts", sum_over_equal_phrases(tasks.read("target_ranks"), counts))
-            with (
-                open_output(folder / PHRASE_TABLE, is_compressed=True) as table,
-                open_output(folder / REORDERING_TABLE, is_compressed=True) as reordering,
-            ):
-                pairs = 0
-                partitions = [
-                    (number, [slice(*offset[number : number + 2]) for offset in offsets])
-                    for number in range(tasks.partitions)
-                ]
-                for number, written in enumerate(map_ordered(tasks.count, partitions, workers)):
-                    _move(tasks.table(number, PHRASE_TABLE), table)
-                    _move(tasks.table(number, REORDERING_TABLE), reordering)
-                    pairs += written
-                    share = (number + 1) / len(partitions)
-                    progress(_EXTRACTING + (1 - _EXTRACTING) * share, "counting phrase pairs")
-    return TableCounts(
-        len(aligned.source_offsets) - 1, len(aligned.source_P), len(lexical_model.source_L), extracted, pairs
-    )
+    sentences, points, word_pairs = len(aligned.source_offsets) - 1, len(aligned.source_P), len(lexical_model.source_L)
+    return TableCounts(sentences, points, word_pairs, extracted, pairs)
+
+
+def _extract(
+    tasks: _Tasks, batches: list[tuple[int, int]], workers: Workers, progress: ProgressCallback
+) -> list[Offsets]:
+    """Extract all batches, and count target phrases; return the offset of each partition in the file of each batch."""
+    offsets, target_counts = [], []
+    numbered = [(number, *batch) for number, batch in enumerate(batches)]
+    for offset, counts in map_ordered(tasks.extract, numbered, workers):
+        offsets.append(offset)
+        target_counts.append(counts)
+        progress(_EXTRACTING * len(offsets) / len(batches), "extracting phrase pairs")
+    counts = np.concatenate(target_counts, axis=1)
+    target_counts.clear()
+    tasks.write("target_counts", sum_over_equal_phrases(tasks.read("target_ranks"), counts))
+    return offsets
+
+
+def _write_tables(
+    tasks: _Tasks, offsets: list[Offsets], folder: Path, workers: Workers, progress: ProgressCallback
+) -> int:
+    """Count the partitions and write their lines in order; return the number of phrase pairs."""
+    pairs = 0
+    partitions = [
+        (number, [slice(*offset[number : number + 2]) for offset in offsets]) for number in range(tasks.partitions)
+    ]
+    with (
+        open_output(folder / PHRASE_TABLE, is_compressed=True) as table,
+        open_output(folder / REORDERING_TABLE, is_compressed=True) as reordering,
+    ):
+        for number, written in enumerate(map_ordered(tasks.count, partitions, workers)):
+            _move(tasks.table(number, PHRASE_TABLE), table)
+            _move(tasks.table(number, REORDERING_TABLE), reordering)
+            pairs += written
+            share = (number + 1) / len(partitions)
+            progress(_EXTRACTING + (1 - _EXTRACTING) * share, "counting phrase pairs")
+    return pairs
 
 
 def _move(member: Path, stream: BinaryIO) -> None:
@@ -225,6 +239,3 @@ class _Tasks:
             table.writelines(phrase_table_lines(pairs, spellings, target_count_K, weights))
             reordering.writelines(reordering_table_lines(pairs, spellings))
         return len(spellings)
-
-
-_SIDES = ("source", "target")

@@ -119,12 +119,6 @@ def test_symbols_inside_words_are_text(text: Path, tmp_path: Path) -> None:
     assert b"\nngram 1=5\nngram 2=3\n" in (tmp_path / "lm.arpa").read_bytes()
 
 
-@pytest.mark.parametrize("order", [1, 7])
-def test_orders_kenlm_cannot_load(order: int, text: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="from 2 to 6"):
-        build_language_model(text, tmp_path / "lm.arpa", order)
-
-
 def test_lmplz_where_it_is_installed(text: Path, empty_path: Path, tmp_path: Path) -> None:
     program = install(empty_path, STAND_IN)
     output = tmp_path / "lm.arpa"

@@ -160,12 +160,6 @@ def test_brackets_inside_words_are_words(tmp_path: Path) -> None:
     assert build(tmp_path, b"[a a]b [ ]\n", b"x[1] [y ]\n", b"0-0\n").phrase_pairs > 0
 
 
-@pytest.mark.parametrize("longest", [0, 8])
-def test_bad_phrase_length(tmp_path: Path, longest: int) -> None:
-    with pytest.raises(UserError, match="from 1 to 7"):
-        build(tmp_path, b"a\n", b"x\n", b"0-0\n", longest)
-
-
 def test_compressed_input_and_no_last_line_feed(tmp_path: Path) -> None:
     assert build(tmp_path, gzip.compress(b"a\nb"), b"x\r\ny\r\n", gzip.compress(b"0-0\n0-0")).phrase_pairs == 2
     assert read_bytes(tmp_path / PHRASE_TABLE).startswith(b"a ||| x ||| 1 1 1 1 |||")
