@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parse_arguments(make_parser(), given)
     except SystemExit as end:
         if end.code and given[:1] == ["ems-hook"]:
-            ems_hook.say_failed(end.code)
+            ems_hook.report_failure(end.code)
         raise
     quiet = getattr(args, "quiet", False)
     return run_command(f"phrasescore-smt {args.command}", lambda: run_with_plugins(args), quiet=quiet)

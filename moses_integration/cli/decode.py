@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moses_integration.cli.options import (
     add_binarise_option,
@@ -20,21 +20,11 @@ from moses_integration.cli.options import (
 from moses_integration.work_folder import work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
+from phrasescore.errors import UsageError, spelled
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input, require_writable
 
 if TYPE_CHECKING:
     from moses_integration.toolkits.toolkit import Toolkit
-
-
-class _FileAndSize(argparse.Action):
-    """Parses `FILE SIZE` as a pair of path and number."""
-
-    def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
-        path, size = values
-        try:
-            setattr(namespace, self.dest, (Path(path), positive(size)))
-        except (ValueError, argparse.ArgumentTypeError):
-            raise argparse.ArgumentError(self, f"{size} is no size of a list; give --nbest FILE SIZE") from None
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -63,7 +53,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--nbest",
         nargs=2,
-        action=_FileAndSize,
         metavar=("FILE", "SIZE"),
         help="write n-best lists of SIZE distinct translations, tokenised, to FILE, too",
     )
@@ -91,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.unknown_words import UnknownWords
     from phrasescore.words import split_words
 
-    nbest = NbestRequest(*args.nbest) if args.nbest else None
+    nbest = NbestRequest(Path(args.nbest[0]), _size(args.nbest[1])) if args.nbest else None
     require_one_standard_input(args.ini, args.source)
     require_writable(args.output, nbest.path if nbest else None, inputs=(args.ini, args.source))
     reporter = Reporter(quiet=args.quiet)
@@ -120,3 +109,10 @@ def run(args: argparse.Namespace) -> int:
         assert text is not None, "the text was prepared"
         write_lines(args.output, text.settings.detokenise(read_lines(tokens)))
     return 0
+
+
+def _size(text: str) -> int:
+    try:
+        return positive(text)
+    except (ValueError, argparse.ArgumentTypeError):
+        raise UsageError(f"{spelled('nbest')}: {text} is not a size of a list; give FILE SIZE") from None

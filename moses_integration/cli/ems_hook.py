@@ -67,11 +67,11 @@ def run(args: argparse.Namespace) -> int:
         # Invalid options of `phrasescore train`, or SIGTERM.
         code = end.code if isinstance(end.code, int) else 1
     if code:
-        say_failed(code)
+        report_failure(code)
     return code
 
 
-def say_failed(code: int | str) -> None:
+def report_failure(code: int | str) -> None:
     """Report a failure to EMS, which ignores the exit code and searches for these words.
 
     Source: check_if_crashed in experiment.perl.

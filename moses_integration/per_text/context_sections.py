@@ -29,11 +29,13 @@ _AGAIN = "tune again, with --in-context, the ini that it was made of"
 def networks_of(ini: MosesIni) -> list[str]:
     """Return the model folders of the networks, empty if the ini has no column in context."""
     folders = ini.values(NETWORKS)
-    marked = [feature for feature in ini.features() if IN_CONTEXT in feature.arguments]
-    if marked and not folders:
-        raise ini.fault(marked[0].row, f"{IN_CONTEXT}= needs a section [{NETWORKS}] with its networks", _AGAIN)
-    if folders and not marked:
-        raise UserError(f"{ini.location(NETWORKS)}: [{NETWORKS}] needs a phrase table with {IN_CONTEXT}=; {_AGAIN}")
+    is_marked = any(IN_CONTEXT in feature.arguments for feature in ini.features())
+    if len({bool(folders), bool(ini.values(OPTIONS_BY)), is_marked}) > 1:
+        # Without the weights of OPTIONS_BY, the tuned weights would select other options than in tuning.
+        raise UserError(
+            f"{ini.location(NETWORKS)}: [{NETWORKS}], [{OPTIONS_BY}] and {IN_CONTEXT}= of the phrase table belong "
+            f"together; {_AGAIN}"
+        )
     return folders
 
 
@@ -73,7 +75,6 @@ def name_networks(ini: MosesIni, folders: Iterable[str | Path], fingerprint: str
 
     Without the fingerprint of their scorer, a later change of the networks is not detected.
     """
-    _require_option_weights(ini)
     keep_option_weights(ini)
     ini.set_values(NETWORKS_SHA256, [fingerprint] if fingerprint else [])
     ini.set_values(NETWORKS, [str(Path(folder).resolve()) for folder in folders])
@@ -106,7 +107,6 @@ def _without_sections(ini: MosesIni) -> MosesIni:
 
 def require_tuned_for(ini: MosesIni, columns: ContextColumns) -> None:
     """Raise an error if the ini records that its weights were tuned with other networks."""
-    _require_option_weights(ini)
     tuned_with = ini.values(NETWORKS_SHA256)
     if tuned_with and tuned_with != [columns.scorer.fingerprint]:
         raise UserError(
@@ -115,17 +115,11 @@ def require_tuned_for(ini: MosesIni, columns: ContextColumns) -> None:
         )
 
 
-def _require_option_weights(ini: MosesIni) -> None:
-    """Check that an ini with networks has the weights that selected options in tuning: its own would select others."""
-    if ini.values(NETWORKS) and not ini.values(OPTIONS_BY):
-        raise UserError(f"{ini.name}: has no section [{OPTIONS_BY}], by which options were chosen in tuning; {_AGAIN}")
-
-
 def option_weights(ini: MosesIni) -> Weights | None:
     """Return the weights by which tuning selected translation options, None if the ini does not have them."""
     kept = ini.weights(OPTIONS_BY)
     if kept and _widths(kept) != _widths(ini.weights_of_features()):
-        raise UserError(f"{ini.location(OPTIONS_BY)}: [{OPTIONS_BY}] has not the weights of the features; {_AGAIN}")
+        raise UserError(f"{ini.location(OPTIONS_BY)}: [{OPTIONS_BY}] does not fit the features; {_AGAIN}")
     return kept or None
 
 

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
-from moses_integration.cli.decoder import main, parse_switches
+from moses_integration.cli.decoder import main
 from moses_integration.decoder.output import translation_line
 from moses_integration.decoder.settings import read_settings
+from moses_integration.decoder.switches import Switches
 from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.nbest import read_nbest
 from moses_integration.per_text.context_sections import name_networks
 from phrasescore.errors import UserError
+from phrasescore.text import no_log
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import CRASH_WORDS
 from tests.moses_integration.decoder.small_system import Line, SmallSystem
@@ -35,6 +37,10 @@ def text(tmp_path: Path) -> Path:
     path = tmp_path / "text"
     path.write_bytes(b"".join((MINI / "dev.en").read_bytes().splitlines(keepends=True)[:8]) + b"\n")
     return path
+
+
+def parse_switches(arguments: list[str]) -> Switches:
+    return Switches.parse(arguments, no_log)
 
 
 def run(capture: Capture, *arguments: str | Path) -> tuple[int, bytes, str]:
@@ -69,10 +75,12 @@ def test_switches_and_values() -> None:
     }
 
 
-def test_of_repeated_switches_the_first_counts(capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_repeated_switches_the_first_counts() -> None:
     """Of a repeated switch, the first occurrence counts, as in Moses; values are not merged."""
-    assert parse_switches(["-s", "5", "-dl", "3", "--s", "9", "10"]) == {"stack": ["5"], "distortion-limit": ["3"]}
-    assert capsys.readouterr().err == "phrasescore-decoder: --s: is given twice; only the first counts, as in Moses\n"
+    logged: list[str] = []
+    switches = Switches.parse(["-s", "5", "-dl", "3", "--stack", "9", "10"], logged.append)
+    assert switches == {"stack": ["5"], "distortion-limit": ["3"]}
+    assert logged == ["--stack: is given twice; only the first counts, as in Moses"]
 
 
 @pytest.mark.parametrize(
@@ -81,14 +89,13 @@ def test_of_repeated_switches_the_first_counts(capsys: pytest.CaptureFixture[str
         (["x", "-f", INI], "x: stands where a switch is expected"),
         (["-f", INI, "-xyz"], "-xyz: is no switch of this decoder; `phrasescore-decoder -h` lists them"),
         (["-f", INI, "-n-best-lst", "f"], "-n-best-lst: is no switch of this decoder; did you mean `-n-best-list`?"),
-        (["-v", "0"], "-config: is missing"),
+        (["-v", "0"], "-config: has no value"),
         (["-f", INI, "-n-best-list", "x"], "-n-best-list: needs a file and a size"),
         (["-f", INI, "-n-best-list", "x", "distinct"], "-n-best-list: needs a file and a size"),
         (["-f", INI, "-n-best-list", "x", "500000000000"], "-n-best-list: needs a file and a size up to 1,000,000,000"),
-        (["-f", INI, "-n-best-list", "-t"], "-n-best-list: has no value; `phrasescore-decoder -h` says what it takes"),
+        (["-f", INI, "-n-best-list", "-t"], "-n-best-list: has no value; `phrasescore-decoder -h` lists"),
         (["-f", INI, "-stack", "-t"], "-stack: has no value"),
-        (["-f", INI, "-stack", "200", "-s", "1"], "-stack and -s: are two names of one switch; give one of them"),
-        (["-f", INI, "-t", "false"], "-report-segmentation: Moses reports whatever its value says; give it none"),
+        (["-f", INI, "-t", "false"], "-report-segmentation: Moses ignores its value; give it none"),
         (
             ["-f", INI, "-t", "-n-best-list", "x", "5"],
             "-report-segmentation: would stand in n-best lists of Moses, too",
@@ -102,8 +109,8 @@ def test_of_repeated_switches_the_first_counts(capsys: pytest.CaptureFixture[str
         (["-f", INI, "-b", "x"], "-beam-threshold: `x` is not at least 0 and below 1"),
         (["-f", INI, "-b", "nan"], "-beam-threshold: `nan` is not at least 0 and below 1"),
         (["-f", INI, "-search-algorithm", "1", "-cbp", "0"], "-cube-pruning-pop-limit: cube pruning of 0 candidates"),
-        (["-f", INI, "-th", "x"], "-threads: `x` is no whole number"),
-        (["-f", INI, "-th", "0"], "-threads: 0 is not at least 1"),
+        (["-f", INI, "-th", "x"], "-threads: `x` is not a whole number"),
+        (["-f", INI, "-th", "0"], "-threads: `0` is not a whole number from 1"),
         (["-f", INI, "-inputtype", "1"], "-inputtype: "),
     ],
 )
