@@ -455,7 +455,7 @@ def test_a_text_in_another_encoding_is_reported(tmp_path: Path, capfdbinary: Cap
     assert err.startswith(f"phrasescore-decoder: {text}: lines that are not UTF-8: 1, the first one 2; ")
     assert not [word for word in CRASH_WORDS if word in err.lower().encode()]
     text.write_text("the letter", "utf-16")
-    require_one_sentence(capfdbinary, 1, "as UTF-16 has", "-f", INI, "-i", text)
+    require_one_sentence(capfdbinary, 1, "line 1: has a NUL", "-f", INI, "-i", text)
 
 
 def test_the_start_of_relative_paths_is_reported(
