@@ -131,7 +131,9 @@ def p_value_over_runs(
 
 def _metrics(tokenise: str, lowercase: bool) -> dict[str, Any]:
     try:
-        from sacrebleu.metrics import BLEU, CHRF, TER
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+        from sacrebleu.metrics.ter import TER
     except ImportError as error:
         raise UserError("BLEU needs sacreBLEU; pip install sacrebleu") from error
     return {
@@ -153,7 +155,7 @@ def _statistics(
     lines: Sequence[str], references: Sequence[Sequence[str]], tokenise: str, lowercase: bool
 ) -> Statistics:
     """Return the BLEU statistics of each sentence, [S, 10]."""
-    from sacrebleu.metrics import BLEU
+    from sacrebleu.metrics.bleu import BLEU
 
     metric = BLEU(lowercase=lowercase, tokenize=tokenise, effective_order=True)
     rows = []
@@ -183,7 +185,7 @@ def _difference(first_10: Statistics, second_10: Statistics) -> float:
 
 def _bleu(statistics_10: Statistics) -> float:
     """Return BLEU, from 0 to 100, of summed statistics, with the smoothing of `evaluate`."""
-    from sacrebleu.metrics import BLEU
+    from sacrebleu.metrics.bleu import BLEU
 
     sys_len, ref_len, *counts = statistics_10.tolist()
     bleu: float = BLEU.compute_bleu(counts[:4], counts[4:], sys_len, ref_len, smooth_method="exp").score

@@ -68,8 +68,7 @@ class NeuralLanguageModelFeature(ContextFeature):
         self._cache = NgramCache(self.cache)
         self._scorer.norms = NgramCache()
         # Ids of words outside the shortlist differ between processes, so cache keys use hashes of the words.
-        self._key_of_word = np.arange(self._scorer.shortlist, dtype=np.uint64)
-        self._new_keys: list[int] = []
+        self._keys = list(range(self._scorer.shortlist))
         # Several models may share a file.
         parts = (self._scorer.fingerprint, sha256_of(self.backoff), self.unnormalised) if self.cache else ()
         self._seed = hash_word(" ".join(map(str, parts)).encode())
@@ -82,8 +81,7 @@ class NeuralLanguageModelFeature(ContextFeature):
     def begin(self, phrases: Sequence[Words]) -> int:
         """Reset the states to the start of a sentence."""
         words = [[self._word_id(word) for word in phrase] for phrase in phrases]
-        self._key_of_word = np.append(self._key_of_word, np.array(self._new_keys, np.uint64))
-        self._new_keys = []
+        self._key_of_word = np.array(self._keys, np.uint64)
         self._length_T = np.array([len(phrase) for phrase in words], np.int64)
         self._words_TL = np.zeros((len(words), self._length_T.max(initial=0)), np.int32)
         self._words_TL[np.arange(self._words_TL.shape[1]) < self._length_T[:, None]] = list(chain.from_iterable(words))
@@ -140,6 +138,6 @@ class NeuralLanguageModelFeature(ContextFeature):
 
     def _word_id(self, word: bytes) -> int:
         number = self._scorer.word_id(word)
-        if number == len(self._key_of_word) + len(self._new_keys):
-            self._new_keys.append(hash_word(word))
+        if number == len(self._keys):
+            self._keys.append(hash_word(word))
         return number

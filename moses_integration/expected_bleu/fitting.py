@@ -181,15 +181,16 @@ def train(lists: NbestLists, weights_F: Floats, seed: int = 1, log: Log = no_log
         raise UserError("no phrase pair was used in any translation, so there is nothing to learn; give more text")
     is_held_L = sample_held_out(lists.group_L, seed)
     lists, deviation_F = standardised(lists)
-    parts = lists.where(~is_held_L), lists.where(is_held_L)
-
+    training, held_out = lists.where(~is_held_L), lists.where(is_held_L)
     none_PK = csr_array((len(lists.pairs), 0), dtype=np.float32)
     tuned_F = weights_F * deviation_F
     length = float(np.linalg.norm(tuned_F)) or 1.0
-    base = fit(*(Objective(part, none_PK, tuned_F * (LENGTH / length)) for part in parts), 0.0)
+    start_F = tuned_F * (LENGTH / length)
+    base = fit(Objective(training, none_PK, start_F), Objective(held_out, none_PK, start_F), 0.0)
     log(f"held out: expected BLEU {base.quality.expected:.2f}, of the best translations {base.quality.best:.2f}")
     keys_K, features_PK = index_features(lists.pairs)
-    both = [Objective(part, features_PK, base.parameters_V) for part in parts]
+    start_F = base.parameters_V
+    both = Objective(training, features_PK, start_F), Objective(held_out, features_PK, start_F)
     fits = {}
     for l2 in L2_VALUES:
         fits[l2] = fit(*both, l2)

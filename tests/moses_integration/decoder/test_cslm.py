@@ -185,6 +185,7 @@ def test_impossible_cached_scores_are_computed_again(
         "N0", neural_model, language_models[1], unnormalised=unnormalised, cache=tmp_path / "cache"
     )
     feature.load()
+    feature.begin([])
     asked = np.full((1, 4), 2, np.int32)
     expected = feature._log_probs(asked)
     for score in (np.nan, np.inf, -np.inf, 1.0):
