@@ -17,7 +17,7 @@ from phrasescore.configuration import flags_of, options_of
 from phrasescore.errors import UserError
 from phrasescore.files.documents import parse_toml, read_toml
 from phrasescore.plugins import load_plugins
-from phrasescore.search.search_config import SearchConfig
+from phrasescore.search_config import SearchConfig
 from phrasescore.training.layers import Sections
 from phrasescore.training.settings import LearnsFrom, Settings
 

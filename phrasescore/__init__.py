@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from phrasescore.scoring.columns import Column
     from phrasescore.scoring.occurrences import Context, Occurrences
     from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts, load_scorer, register_scorer
-    from phrasescore.search.translator import Translation
     from phrasescore.table.check import TableReport
+    from phrasescore.translator import Translation
 
 __all__ = [
     "Column",

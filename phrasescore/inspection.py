@@ -27,10 +27,10 @@ from phrasescore.pairs import Direction, orient
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
-from phrasescore.search.search_config import SearchConfig
-from phrasescore.search.translator import Translation, Translator
+from phrasescore.search_config import SearchConfig
 from phrasescore.table.entry import Counted, Entry
 from phrasescore.table.reader import TableReader
+from phrasescore.translator import Translation, Translator
 from phrasescore.vocabulary import END
 from phrasescore.words import quote, split_words
 

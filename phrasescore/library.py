@@ -26,10 +26,10 @@ from phrasescore.scoring.given_pairs import GivenPairs, GivenPhrases, clean_pair
 from phrasescore.scoring.occurrences import Occurrences, in_sentences
 from phrasescore.scoring.parts import join_parts, without_descriptions
 from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts, load_scorer, require_in_context
-from phrasescore.search.search_config import SearchConfig
-from phrasescore.search.translator import Translation, Translator
+from phrasescore.search_config import SearchConfig
 from phrasescore.table.check import TableReport, check_table
 from phrasescore.text import Log, ProgressCallback, chunks, no_log, no_progress
+from phrasescore.translator import Translation, Translator
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, WordCounts], None]

@@ -14,10 +14,10 @@ import pandas
 import pytest
 
 import phrasescore
+from phrasescore.beam_search import Hypothesis, Numbers
 from phrasescore.cli import main
 from phrasescore.phrases import Phrases
-from phrasescore.search.decoding import Hypothesis, Numbers
-from phrasescore.search.translator import Translator
+from phrasescore.translator import Translator
 from tests.conftest import DATA, MINI
 
 MODEL = DATA / "stored-model"
@@ -209,7 +209,7 @@ def test_long_sentences_are_translated_a_few_at_a_time(
             return super()._search(numbers, sources)
 
     monkeypatch.setattr("phrasescore.library.Translator", Counting)
-    monkeypatch.setattr("phrasescore.search.translator._MOST_WORDS", 6)
+    monkeypatch.setattr("phrasescore.translator._MOST_WORDS", 6)
     apart = phrasescore.translate(sentences, scorer, beam=2)
     assert sizes == [1, 2, 2]
     assert [some[0].words for some in apart] == [some[0].words for some in together]

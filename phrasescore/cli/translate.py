@@ -24,13 +24,13 @@ from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, require_writable
 from phrasescore.model_files import files_of_models
 from phrasescore.pictures import Alignment, check_picture, draw_alignments
-from phrasescore.search.search_config import SearchConfig
+from phrasescore.search_config import SearchConfig
 from phrasescore.text import chunks, lines_of, text_lines
 from phrasescore.tokenisation import tokenise_lines
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
-    from phrasescore.search.translator import Translation
+    from phrasescore.translator import Translation
 
 _BATCHES_AT_ONCE = 32
 _PICTURES = 4
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     config = SearchConfig.checked(given_options(args, SearchConfig))
     if config.n_best > 1 and not args.json:
         raise UsageError("--n-best: needs --json; add it")
-    from phrasescore.search.translator import Translator
+    from phrasescore.translator import Translator
 
     if args.attention:
         check_picture("attention", args.attention)

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from phrasescore.beam_search import Decoding, beam_search
 from phrasescore.device import Device
 from phrasescore.errors import UserError
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
-from phrasescore.search.algorithms import beam_search
-from phrasescore.search.decoding import Decoding
-from phrasescore.search.search_config import SearchConfig
+from phrasescore.search_config import SearchConfig
 from phrasescore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

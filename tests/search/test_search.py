@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 import torch
 
+from phrasescore.beam_search import Decoding, Hypothesis, beam_search, draw_translations
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
-from phrasescore.search.algorithms import beam_search, draw_translations
-from phrasescore.search.decoding import Decoding, Hypothesis
-from phrasescore.search.search_config import SearchConfig
-from phrasescore.vocabulary import END, UNKNOWN
+from phrasescore.search_config import SearchConfig
+from phrasescore.vocabulary import END
 from tests import family_reference
 from tests.nn.family import config_of
 from tests.nn.networks import SOURCES, WORDS, random_network, weights_of
@@ -100,17 +99,6 @@ def test_translations_do_not_depend_on_the_batch(name: str) -> None:
                 assert_same(one, other)
 
 
-@pytest.mark.parametrize("name", ["tutorial", "Bahdanau"])
-def test_forbidding_unknown_words_does_not_change_other_scores(name: str) -> None:
-    network = network_of(name)
-    everything = all_translations(network, WORDS, SENTENCES[0], LONGEST)
-    allowed = {words: p for words, p, _ in everything if UNKNOWN not in words}
-    assert len(allowed) < len(everything)
-    found = beam_search(decode([network], SENTENCES[:1]), config(beam=700, forbid_unknown=True))[0]
-    assert {one.words for one in found} == set(allowed)
-    assert [one.log_prob for one in found] == pytest.approx([allowed[one.words] for one in found], abs=1e-4)
-
-
 def test_the_maximum_length_depends_on_the_source() -> None:
     network = network_of("tutorial")
     with torch.no_grad():
@@ -177,14 +165,13 @@ def test_samples_do_not_depend_on_the_batch() -> None:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("layer", ["softmax", "end"])
-@pytest.mark.parametrize("forbid_unknown", [False, True])
-def test_a_network_that_gives_no_log_probabilities_is_an_error(number: float, layer: str, forbid_unknown: bool) -> None:
+def test_a_network_that_gives_no_log_probabilities_is_an_error(number: float, layer: str) -> None:
     """A network that gives no log-probabilities is an error, even if only the end symbol is affected."""
     network = network_of("tutorial")
     with torch.no_grad():
         network.softmax.words.bias[END if layer == "end" else slice(None)] = number
     refused = pytest.raises(UserError, match=r"^tiny: gives scores that are no log-probabilities; its weights are")
-    search = config(beam=3, n_best=3, forbid_unknown=forbid_unknown)
+    search = config(beam=3, n_best=3)
     with refused:
         beam_search(decode([network], SENTENCES, "tiny"), search)
     randoms = [np.random.default_rng(1) for _ in SENTENCES]

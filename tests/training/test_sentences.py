@@ -25,8 +25,7 @@ from phrasescore.pairs import DataConfig
 from phrasescore.parallel_text import MeasuredLoss, ParallelText, SentenceConfig
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
-from phrasescore.search.search_config import SearchConfig
-from phrasescore.search.translator import Translator
+from phrasescore.search_config import SearchConfig
 from phrasescore.training import bleu
 from phrasescore.training.evaluation import sentence_loss
 from phrasescore.training.loop import Trainer
@@ -34,6 +33,7 @@ from phrasescore.training.run import prepare_sentences
 from phrasescore.training.sentences import SentenceTask
 from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
+from phrasescore.translator import Translator
 from tests.conftest import TINY
 from tests.copying import write_sentences
 from tests.nn.family import config_of

@@ -33,7 +33,6 @@ class SearchConfig:
     )
     max_ratio: float = option(2.0, "maximum words of a translation for each source word ...", minimum=0)
     max_extra: int = option(10, "... plus this number of words; then the end symbol is forced", minimum=0)
-    forbid_unknown: bool = option(False, "never generate <unk>; take the most probable known word instead")
     replace_unknown: bool = option(False, "replace each <unk> by the source word with the highest attention weight")
     sample: bool = option(False, "draw translations from the network instead of searching for the best")
     temperature: float = option(

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phrasescore.beam_search import AttentionWeights, Decoding, Hypothesis, Numbers, beam_search, draw_translations
 from phrasescore.errors import UserError, spelled
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
-from phrasescore.search.algorithms import beam_search, draw_translations
-from phrasescore.search.decoding import AttentionWeights, Decoding, Hypothesis, Numbers
-from phrasescore.search.search_config import SearchConfig
+from phrasescore.search_config import SearchConfig
 from phrasescore.unknown_words import UnknownWords
 from phrasescore.vocabulary import UNKNOWN
 from phrasescore.words import split_words

@@ -1,1 +1,0 @@
-"""Translation with a network: greedy search, beam search, sampling."""
