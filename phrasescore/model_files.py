@@ -1,18 +1,114 @@
-"""File names of model folders of all kinds; this module does not import PyTorch."""
+"""The files of a model folder and its description, config.json; this module does not import PyTorch.
+
+config.json            kind, architecture, direction, sizes, all settings, paths and digests of the data, versions,
+                       plugins, hashes of the vocabularies; updated whenever a run is resumed
+weights.safetensors    the weights with the lowest loss on the validation data, or on held-out data, with a digest of
+                       the file and one of the network's description in config.json
+vocab.source.txt       words of the network's input, one per line; the line number is the id
+vocab.target.txt       words of the network's output
+vocab.txt              in place of both, the shortlist of a language model
+metrics.jsonl          one record per evaluation
+training-state/        for resuming only
+.replacement/          files of a new network that were not moved yet when the process was killed
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+from phrasescore.errors import UserError
+from phrasescore.files import write_json
+from phrasescore.files.documents import read_json
+from phrasescore.plugins import loaded_plugins
+from phrasescore.versions import versions
+from phrasescore.vocabulary import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
-SOURCE_VOCABULARY, TARGET_VOCABULARY = "vocab.source.txt", "vocab.target.txt"
-VOCABULARY = "vocab.txt"
-"""The vocabulary of a language model."""
-METRICS = "metrics.jsonl"
+SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY = "vocab.source.txt", "vocab.target.txt", "vocab.txt"
+METRICS, TRAINING_STATE, REPLACEMENT = "metrics.jsonl", "training-state", ".replacement"
+ENCODER_DECODER, LANGUAGE_MODEL = "encoder-decoder", "neural-language-model"
+"""Kinds of networks."""
+FORMAT = 1
+COPY_AGAIN = "copy the model folder again"
+_SCORING = ("kind", "model", "direction", "source_vocabulary", "target_vocabulary", "vocabulary", "factors")
+"""The parts of a description that determine the scores. Plugins have their own digests, because users may fix them."""
 
 
 def files_of_models(folders: Iterable[str | Path]) -> list[Path]:
     """Return the paths of files that model folders may have, which no output may replace."""
     names = (CONFIG, WEIGHTS, SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY, METRICS)
     return [Path(folder) / name for folder in folders for name in names]
+
+
+def network_file(folder: Path, name: str) -> Path:
+    """Return the path of a network file; after a killed replacement it may still be in the folder `.replacement`."""
+    moving = folder / REPLACEMENT / name
+    return moving if os.access(moving, os.F_OK) else folder / name
+
+
+def write_description(folder: Path, kind: str, facts: dict[str, Any]) -> None:
+    """Write config.json for a network of a given kind."""
+    plugins = [{"path": path, "sha256": digest} for path, digest in loaded_plugins().items()]
+    if plugins:
+        facts = {**facts, "plugins": plugins}
+    write_json(folder / CONFIG, {"format": FORMAT, "kind": kind, **facts, "versions": versions()})
+
+
+def describe_vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
+    """Return the description of a vocabulary."""
+    return {"words": len(vocabulary), "sha256": vocabulary.digest()}
+
+
+def model_kind(folder: Path) -> str:
+    """Return the kind of network in a folder."""
+    return str(_read(folder).get("kind"))
+
+
+def read_description(folder: Path, kind: str) -> dict[str, Any]:
+    """Read config.json of a network of a given kind.
+
+    The parts that determine the scores are valid if their digest is that in the weights; see `scoring_digest`.
+    """
+    description, path = _read(folder), network_file(folder, CONFIG)
+    if (found := description.get("kind")) != kind:
+        raise UserError(f"{folder}: holds a network of the kind {found}; give the folder of one of the kind {kind}")
+    if description.get("format") != FORMAT:
+        raise UserError(
+            f"{path}: has format {description.get('format')!r}, this version reads {FORMAT}; "
+            "train again or use the version that wrote it"
+        )
+    plugins = description.get("plugins", [])
+    if not isinstance(plugins, list) or not all(map(_is_plugin, plugins)):
+        raise UserError(f"{path}: does not describe a network; {COPY_AGAIN}")
+    return description
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    path = network_file(folder, CONFIG)
+    if not path.exists():
+        raise UserError(f"{folder}: is not a model folder (no {CONFIG}); give the folder that `train -o` wrote")
+    return read_json(path, COPY_AGAIN)
+
+
+def _is_plugin(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("path", "sha256"))
+
+
+def scoring_digest(description: dict[str, Any]) -> str:
+    """Return the SHA-256 of the parts of a description that determine the scores."""
+    scoring = {key: description[key] for key in _SCORING if key in description}
+    return hashlib.sha256(json.dumps(scoring, sort_keys=True).encode()).hexdigest()
+
+
+def load_vocabulary(folder: Path, name: str, described: dict[str, Any]) -> Vocabulary:
+    """Read a vocabulary and compare it with its description."""
+    path = network_file(folder, name)
+    vocabulary = Vocabulary.load(path)
+    if vocabulary.digest() != described["sha256"]:
+        raise UserError(f"{path}: is not the vocabulary the network was trained with; {COPY_AGAIN}")
+    return vocabulary

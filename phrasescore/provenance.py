@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from phrasescore.files import STANDARD_STREAM, sha256_of
-from phrasescore.model_files import WEIGHTS
-from phrasescore.model_folder import network_file
+from phrasescore.model_files import WEIGHTS, network_file
 from phrasescore.versions import versions
 from phrasescore.workers import available_cores
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,9 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from phrasescore import model_folder
 from phrasescore.errors import UserError
-from phrasescore.lm import model_folder as lm_folder
-from phrasescore.lm.model_folder import load_language_model
-from phrasescore.model_folder import load_model
+from phrasescore.model_folder import load_language_model, load_model, save_tensors
 from phrasescore.nn import weights as nn_weights
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
@@ -40,7 +38,7 @@ def save_pair_model(folder: Path, seed: int = 1) -> None:
 def save_language_model(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     torch.manual_seed(1)
-    lm_folder.save_description(folder, LM_CONFIG, SOURCE, {})
+    model_folder.save_lm_description(folder, LM_CONFIG, SOURCE, {})
     model_folder.save_weights(folder, NeuralLanguageModel(LM_CONFIG, len(SOURCE)))
 
 
@@ -55,7 +53,7 @@ KINDS = pytest.mark.parametrize(
 def test_every_file_a_network_is_made_of_is_checked(tmp_path: Path, save: Save, load: Load) -> None:
     """Every file of a network is verified: the message names the file with a flipped bit."""
     save(tmp_path)
-    assert load(tmp_path).is_checked
+    load(tmp_path)
     for path in tmp_path.iterdir():
         content = path.read_bytes()
         places = (
@@ -66,14 +64,13 @@ def test_every_file_a_network_is_made_of_is_checked(tmp_path: Path, save: Save, 
         for place in places:
             path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
             try:
-                loaded = load(tmp_path)
+                load(tmp_path)
             except UserError as error:
                 assert str(path) in str(error)  # noqa: PT017
             else:
                 # The record of training and versions.
                 assert path.suffix == ".json"
                 assert scoring_facts(path.read_bytes()) == scoring_facts(content)
-                assert loaded.is_checked
         path.write_bytes(content)
 
 
@@ -112,7 +109,7 @@ def test_a_description_that_the_weights_were_not_trained_with(tmp_path: Path) ->
             load_model(tmp_path)
     # A plugin file may change without effect on the results, see docs/plugins.md.
     path.write_text(json.dumps({**description, "plugins": [{"path": "unit.py", "sha256": "0"}]}))
-    assert load_model(tmp_path).is_checked
+    load_model(tmp_path)
 
 
 def test_weights_of_another_network(tmp_path: Path) -> None:
@@ -125,20 +122,12 @@ def test_weights_of_another_network(tmp_path: Path) -> None:
 
 
 @KINDS
-def test_a_folder_without_digests_loads_with_a_note(
-    tmp_path: Path, save: Save, load: Load, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_weights_without_digests_are_damaged(tmp_path: Path, save: Save, load: Load) -> None:
     save(tmp_path)
     path = tmp_path / "weights.safetensors"
-    digest = load(tmp_path).weights_digest
-    assert not caplog.records
     save_file(load_file(path), path)
-    loaded = load(tmp_path)
-    assert not loaded.is_checked
-    assert loaded.weights_digest != digest
-    [record] = caplog.records
-    assert (record.name, record.levelno) == ("phrasescore.model_folder", logging.WARNING)
-    assert record.getMessage().startswith(f"{path}: carries no digest, as it is of an older version")
+    with pytest.raises(UserError, match=f"^{path}: is damaged"):
+        load(tmp_path)
 
 
 def claim(folder: Path, **sizes: Any) -> None:
@@ -146,7 +135,8 @@ def claim(folder: Path, **sizes: Any) -> None:
     path, weights = folder / "config.json", folder / "weights.safetensors"
     description = json.loads(path.read_bytes())
     path.write_text(json.dumps({**description, "model": {**description["model"], **sizes}}))
-    save_file(load_file(weights), weights)
+    with suppress(UserError):
+        save_tensors(folder, load_file(weights))
 
 
 @pytest.mark.parametrize(

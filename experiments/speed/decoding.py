@@ -23,7 +23,7 @@ from phrasescore.device import choose_device
 from phrasescore.files import read_lines
 from phrasescore.lm.lm_scorer import NeuralLmScorer
 from phrasescore.lm.lm_settings import LmSettings
-from phrasescore.lm.model_folder import TrainedLanguageModel
+from phrasescore.model_folder import TrainedLanguageModel
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary
 

@@ -81,8 +81,7 @@ def report_failure(code: int | str) -> None:
 
 def _annotate(args: argparse.Namespace) -> int:
     """Train the network if requested and not done yet, and annotate the table; return the exit code."""
-    from phrasescore.model_files import WEIGHTS
-    from phrasescore.model_folder import TRAINING_STATE
+    from phrasescore.model_files import TRAINING_STATE, WEIGHTS
 
     table, output = (f"{name.removesuffix('.gz')}.gz" for name in (args.input, args.output))
     # The commands load the plugins, so that `run` reports their errors to EMS.

@@ -212,8 +212,7 @@ def load_features(
     @cache
     def scorer_of(folder: Path, *, unnormalised: bool) -> PhraseScorer:
         from phrasescore.lm.lm_scorer import NeuralLmScorer
-        from phrasescore.lm.model_folder import KIND as LANGUAGE_MODEL
-        from phrasescore.model_folder import model_kind
+        from phrasescore.model_files import LANGUAGE_MODEL, model_kind
         from phrasescore.scoring.scorer import load_scorer
 
         if model_kind(folder) == LANGUAGE_MODEL:
@@ -241,8 +240,7 @@ def load_features(
 
 def needs_backoff(spec: FeatureSpec) -> bool:
     """Whether a feature is the score of a neural language model, which needs an n-gram model."""
-    from phrasescore.lm.model_folder import KIND as LANGUAGE_MODEL
-    from phrasescore.model_folder import model_kind
+    from phrasescore.model_files import LANGUAGE_MODEL, model_kind
 
     return not spec.path.is_file() and spec.column in (None, UNNORMALISED) and model_kind(spec.path) == LANGUAGE_MODEL
 

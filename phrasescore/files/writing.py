@@ -1,19 +1,19 @@
-"""Outputs that are written atomically, compressed according to the suffix of their name."""
+"""Outputs: complete or absent, compressed according to the suffix of their name, written by one run at a time.
+
+`-` is standard output.
+"""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
-import json
-import math
 import os
-import select
-import stat
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 from xopen import xopen
 
@@ -23,8 +23,7 @@ else:
     from backports import zstd
 
 from phrasescore.errors import FullDiskError, UsageError, UserError
-from phrasescore.files.streams import STANDARD_STREAM, STDOUT, is_device_or_pipe, real_path, require_open
-from phrasescore.files.temporary import make_temporary
+from phrasescore.files.reading import STANDARD_STREAM, STDOUT, is_device_or_pipe, real_path, require_open
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -32,46 +31,78 @@ if TYPE_CHECKING:
 _SUFFIXES = {".gz": "gz", ".zst": "zst", ".xz": "xz", ".bz2": "bz2"}
 # igzip level 1 writes a phrase table at several hundred MB/s; the other formats use their defaults.
 _LEVELS = {"gz": 1}
-_POLL_MILLISECONDS = 100
+
+
+# Streams
+
+
+@contextmanager
+def open_output(path: str | Path, *, is_compressed: bool = False) -> Iterator[BinaryIO]:
+    """Open a file that appears under its name only when it is complete.
+
+    The data goes to a hidden file in the same folder (see `open_hidden`), is synced, then renamed over `path`. The
+    suffix of `path` determines the compression, also if `path` is a link to another name; with `is_compressed` the
+    bytes are compressed already. A device or a named pipe is written to, not replaced.
+
+    Raises:
+        UserError: the folder cannot be written, another run is writing the same file, standard output is closed, or the
+            disk is full.
+    """
+    hidden, label = None, str(path)
+    if str(path) == STANDARD_STREAM:
+        require_open(STDOUT)
+        descriptor, label = os.dup(sys.stdout.fileno()), "standard output"
+    elif is_device_or_pipe(path):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    else:
+        place = output_place(path)
+        hidden, descriptor = open_hidden(place)
+    # A pipe may have no reader any more when a signal ends the work.
+    lost = (KeyboardInterrupt, SystemExit) if hidden is None else BaseException
+    with io.BufferedWriter(_OutputFile(descriptor, label), 1 << 20) as raw:
+        try:
+            compression = None if is_compressed else compression_for(path)
+            with _compressing(raw, compression) as stream, _discarded_after(lost, descriptor):
+                yield stream
+            raw.flush()
+            if hidden is not None:
+                publish(hidden, descriptor, place, label)
+        except BaseException:
+            if hidden is not None:
+                hidden.unlink(missing_ok=True)
+            raise
 
 
 class _OutputFile(io.FileIO):
-    """A file whose errors name it, so that a caller who writes several files knows which disk is full.
-
-    It can be abandoned even while a thread waits for the reader of a pipe; later writes are discarded. A write blocks
-    even if the descriptor is non-blocking, which another process that shares it may have requested.
-    """
+    """A file whose errors name it, so that a caller who writes several files knows which disk is full."""
 
     def __init__(self, descriptor: int, label: str) -> None:
         super().__init__(descriptor, "wb")
         self._label = label
-        self._is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
-        self._room = select.poll()
-        self._room.register(descriptor, select.POLLOUT)
-        self.is_abandoned = False
+        # Another process that shares the stream may have made it non-blocking.
+        os.set_blocking(descriptor, True)
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write some bytes; return their number.
-
-        Raises:
-            UserError: the disk is full.
-        """
-        # A writable pipe accepts at least this many bytes without blocking.
-        some = memoryview(data)[: select.PIPE_BUF] if self._is_pipe else data
+        """Write some bytes; return their number."""
         with full_disk_told(self._label):
-            while not self.is_abandoned:
-                if self._room.poll(_POLL_MILLISECONDS) and (written := super().write(some)) is not None:
-                    return written
-        return memoryview(data).nbytes
+            return super().write(data)
+
+
+@contextmanager
+def _discarded_after(errors: type[BaseException] | tuple[type[BaseException], ...], descriptor: int) -> Iterator[None]:
+    """Discard buffered output after an error, so that closing neither hides the error nor waits for a reader."""
+    try:
+        yield
+    except errors:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, descriptor, inheritable=False)
+        os.close(null)
+        raise
 
 
 @contextmanager
 def full_disk_told(label: str) -> Iterator[None]:
-    """Convert the error of a full disk into a message; `label` names the file if the error does not.
-
-    Raises:
-        FullDiskError: the disk is full.
-    """
+    """Convert the error of a full disk into a FullDiskError; `label` names the file if the error does not."""
     try:
         yield
     except OSError as error:
@@ -84,24 +115,10 @@ def full_disk_told(label: str) -> Iterator[None]:
         ) from error
 
 
-def _buffered(descriptor: int, label: str) -> io.BufferedWriter:
-    return io.BufferedWriter(_OutputFile(descriptor, label), 1 << 20)
-
-
-def _abandon(buffered: io.BufferedWriter) -> None:
-    """Discard the buffer, so that closing neither fails nor blocks."""
-    assert isinstance(buffered.raw, _OutputFile)
-    buffered.raw.is_abandoned = True
-
-
-@contextmanager
-def _abandoned_on_signals(buffered: io.BufferedWriter) -> Iterator[None]:
-    """Discard further output when a signal ends the work, because a pipe may have no reader."""
-    try:
-        yield
-    except (KeyboardInterrupt, SystemExit):
-        _abandon(buffered)
-        raise
+def compression_for(path: str | Path) -> str | None:
+    """Return the compression of an output according to its suffix, None for none."""
+    # The suffix of the name that the user gave counts, not that of a link's target.
+    return _SUFFIXES.get(Path(path).suffix)
 
 
 @contextmanager
@@ -120,74 +137,31 @@ def _compressing(raw: BinaryIO, compression: str | None) -> Iterator[BinaryIO]:
             yield stream
 
 
-def compression_for(path: str | Path) -> str | None:
-    """Return the compression of an output according to its suffix, None for none."""
-    # The suffix of the name that the user gave counts, not that of a link's target.
-    return None if str(path) == STANDARD_STREAM else _SUFFIXES.get(Path(path).suffix)
-
-
 def compress(lines: Iterable[bytes], compression: str | None) -> bytes:
     """Return compressed lines; concatenated results are a valid compressed file."""
-    if compression is None:
-        return b"".join(lines)
     piece = io.BytesIO()
     with _compressing(piece, compression) as stream:
         stream.write(b"".join(lines))
     return piece.getvalue()
 
 
-@contextmanager
-def open_output(path: str | Path, *, is_compressed: bool = False) -> Iterator[BinaryIO]:
-    """Open a file that appears under its name only when it is complete.
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a small file; see `open_output`."""
+    with open_output(path) as stream:
+        stream.write(content)
 
-    The data goes to a hidden file in the same folder (see `make_temporary`), is synced, then renamed over `path`, so a
-    reader sees the old file or the new one and never an incomplete file. The suffix of `path` determines the
-    compression, also if `path` is a link to another name; with `is_compressed` the bytes are compressed already. Two
-    runs cannot write the same file at once. A device or a named pipe is written to, not replaced. `-` is standard
-    output, uncompressed.
 
-    Raises:
-        UserError: the folder cannot be written, another run is writing the same file, standard output is closed, or the
-            disk is full.
-    """
-    if str(path) == STANDARD_STREAM:
-        require_open(STDOUT)
-        with _buffered(os.dup(sys.stdout.fileno()), "standard output") as stdout, _abandoned_on_signals(stdout):
-            yield stdout
-        return
-    compression = None if is_compressed else compression_for(path)
-    if is_device_or_pipe(path):
-        with (
-            _buffered(os.open(path, os.O_WRONLY | os.O_CLOEXEC), str(path)) as special,
-            _compressing(special, compression) as stream,
-            _abandoned_on_signals(special),
-        ):
-            yield stream
-        return
-    path = output_place(path)
-    temporary, descriptor = make_temporary(path)
-    with _buffered(descriptor, str(path)) as raw:
-        try:
-            with _compressing(raw, compression) as stream:
-                yield stream
-            raw.flush()
-            # Some file systems report a full disk only now.
-            with full_disk_told(str(path)):
-                os.fsync(raw.fileno())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            # The full disk may be that of another file.
-            _abandon(raw)
-            raise
+def write_lines(path: str | Path, lines: Iterable[bytes]) -> None:
+    """Write lines, given without their ends; see `open_output`."""
+    with open_output(path) as stream:
+        stream.writelines(line + b"\n" for line in lines)
+
+
+# Checks
 
 
 def output_place(path: str | Path) -> Path:
-    """Return the final path of an output; a link stays a link.
-
-    Raises:
-        UserError: it is a folder, or a broken link.
-    """
+    """Return the final path of an output; a link stays a link. A folder or a link loop is an error."""
     place = real_path(path)
     if place.is_symlink():
         raise UserError(f"{path}: is a link that leads to itself; remove it or choose another name")
@@ -199,9 +173,7 @@ def output_place(path: str | Path) -> Path:
 def require_writable(*paths: str | Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
     """Check before a long computation that its outputs can be written and do not replace an input.
 
-    Args:
-        paths: the outputs; None is ignored.
-        inputs: the inputs; None and standard input are ignored.
+    None is ignored, and standard input among the inputs.
 
     Raises:
         UsageError: an output would replace an input or another output.
@@ -231,34 +203,82 @@ def require_writable(*paths: str | Path | None, inputs: Iterable[str | Path | No
             raise UserError(f"{path}: cannot be written, for {folder} {reason}; check the path and its rights")
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a small file atomically."""
-    with open_output(path) as stream:
-        stream.write(content)
+# Hidden files and locks
 
 
-def finite(value: Any) -> Any:
-    """Replace infinity and NaN, which JSON does not have, by None."""
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def open_hidden(path: Path) -> tuple[Path, int]:
+    """Open the empty hidden file `.NAME.tmp`, which is later renamed to `path`; return its name and descriptor.
+
+    It is locked until the descriptor is closed. A file that a killed run has left is used again.
+
+    Raises:
+        UserError: the folder cannot be written, or another run is writing `path`.
+    """
+    hidden = path.with_name(f".{path.name}.tmp")
+    try:
+        while True:
+            descriptor = open_beside(path, hidden)
+            try:
+                if not _lock(descriptor):
+                    raise UserError(f"{path}: another run is writing this file; wait for it or choose another name")
+                if _is_named(hidden, descriptor):
+                    os.ftruncate(descriptor, 0)
+                    return hidden, descriptor
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror}); check the folder and its rights") from error
 
 
-def to_json(value: Any) -> bytes:
-    """Return indented JSON for human readers, with keys in the given order; see `finite`."""
-    text = json.dumps(finite(value), indent=2, ensure_ascii=False, default=str) + "\n"
-    # A file name that is not UTF-8 has lone surrogates, which become JSON escapes.
-    return text.encode(errors="backslashreplace")
+def _is_named(path: Path, descriptor: int) -> bool:
+    """Return whether an open file still has its name; another run may have renamed or removed it."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write indented JSON atomically."""
-    write_atomically(path, to_json(value))
+def open_beside(path: Path, hidden: Path) -> int:
+    """Open or create a hidden file for the content of `path`; only the user can read it if `path` exists."""
+    descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    if path.exists():
+        os.fchmod(descriptor, 0o600)
+    return descriptor
 
 
-def write_lines(path: str | Path, lines: Iterable[bytes]) -> None:
-    """Write lines, given without their ends, atomically; see `open_output`."""
-    with open_output(path) as stream:
-        stream.writelines(line + b"\n" for line in lines)
+def publish(hidden: Path, descriptor: int, path: Path, label: str) -> None:
+    """Sync a complete hidden file and rename it to `path`, with the permissions of the file that it replaces."""
+    # Some file systems report a full disk only now.
+    with full_disk_told(label):
+        os.fsync(descriptor)
+    if path.exists():
+        os.fchmod(descriptor, path.stat().st_mode & 0o777)
+    hidden.replace(path)
+
+
+def lock_file(path: Path, refusal: str) -> BinaryIO:
+    """Lock a file until it is closed; create it if it does not exist. Its content is not changed.
+
+    Raises:
+        UserError: with the message `refusal` if another run holds the lock; or the file cannot be locked.
+    """
+    try:
+        with ExitStack() as stack:
+            file = stack.enter_context(path.open("ab", buffering=0))
+            if _lock(file):
+                stack.pop_all()
+                return file
+    except OSError as error:
+        raise UserError(f"{path}: cannot be locked ({error.strerror}); check its folder, or remove it") from error
+    raise UserError(refusal)
+
+
+def _lock(file: IO[bytes] | int) -> bool:
+    """Lock an open file, or its descriptor, until it is closed; return whether the lock was free."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

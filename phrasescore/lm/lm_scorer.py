@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from phrasescore.device import Device
 from phrasescore.errors import UserError, spelled
-from phrasescore.lm.model_folder import TrainedLanguageModel, load_language_model
 from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
 from phrasescore.lm.ngram_model import BackoffModel, as_word
 from phrasescore.lm.ngrams import Ngrams, distinct_rows
 from phrasescore.log_probs import require_finite, require_log_probs
-from phrasescore.model_folder import load_again
+from phrasescore.model_folder import TrainedLanguageModel, load_again, load_language_model
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.columns import SCORE, UNKNOWN_TARGET, Column
 from phrasescore.scoring.occurrences import Occurrences

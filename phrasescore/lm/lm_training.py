@@ -21,10 +21,10 @@ from phrasescore.device import Device, Precision, choose_device, settle_memory
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
 from phrasescore.lm.lm_settings import DEFAULT_PRESET, SECTIONS, LmSettings
-from phrasescore.lm.model_folder import KIND, save_description
 from phrasescore.lm.ngrams import Ngrams, NumberedText, read_text
 from phrasescore.log_probs import perplexity
-from phrasescore.model_folder import TRAINING_STATE
+from phrasescore.model_files import LANGUAGE_MODEL, TRAINING_STATE
+from phrasescore.model_folder import save_lm_description
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.nn.weights import check_size
 from phrasescore.pairs import hash_phrases
@@ -140,7 +140,7 @@ def prepare(
         numbered = read_text(text, partial(text_lines, log=start.log))
         return numbered, None if validation is None else read_text(validation, partial(utf8_lines, log=start.log))
 
-    with run_folder(folder, start.restart, KIND, start.ranks) as home:
+    with run_folder(folder, start.restart, LANGUAGE_MODEL, start.ranks) as home:
         numbered, to_validate = start.ranks.once_a_machine(read, folder / TRAINING_STATE)
         counts = numbered.counts()
         vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)
@@ -170,7 +170,8 @@ def prepare(
         files = places({"text": text, "validation": validation})
 
         def save(place: Path, training: dict[str, Any]) -> None:
-            save_description(place, settings.model, vocabulary, {"text": asdict(settings.text), "training": training})
+            sections = {"text": asdict(settings.text), "training": training}
+            save_lm_description(place, settings.model, vocabulary, sections)
 
         return start.trainer(home, task, Description(fixed, {**files, "digests": digests, **facts}, save)), facts
 

@@ -35,15 +35,8 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
-from phrasescore.model_files import WEIGHTS
-from phrasescore.model_folder import (
-    Trained,
-    network_file,
-    open_weights,
-    read_description,
-    save_tensors,
-    write_description,
-)
+from phrasescore.model_files import WEIGHTS, network_file, read_description, write_description
+from phrasescore.model_folder import Trained, open_weights, read_weights, save_tensors
 from phrasescore.pairs import hash_pairs
 from phrasescore.phrases import Offsets, offsets_of, ranges
 from phrasescore.scoring.columns import EXPECTED_BLEU, Column
@@ -184,16 +177,14 @@ def save_phrase_pair_model(folder: Path, model: PhrasePairModel, sections: dict[
 
 def load_phrase_pair_model(folder: Path) -> PhrasePairModel:
     """Read a model folder; a missing, damaged or other file is a UserError."""
-    description = read_description(folder, KIND, {"model"})
+    description = read_description(folder, KIND)
     if not network_file(folder, WEIGHTS).exists():
         raise UserError(f"{folder}: lacks {WEIGHTS}; copy the model folder again or train again")
     with open_weights(folder, description) as weights:
         features = description["model"]["features"]
-        tensors = weights.read({"keys": (features,), "weights": (features,)})
+        tensors = read_weights(folder, weights, {"keys": (features,), "weights": (features,)})
         keys_F, weights_F = tensors["keys"].numpy().view(np.uint64), tensors["weights"].numpy()
-        return PhrasePairModel(
-            keys_F, weights_F, folder=folder, weights_digest=weights.sha256, is_checked=weights.are_checked
-        )
+        return PhrasePairModel(keys_F, weights_F, folder=folder, weights_digest=weights.sha256)
 
 
 class PhrasePairScorer(PhraseScorer):

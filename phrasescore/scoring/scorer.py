@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from phrasescore.device import Device, Precision, choose_device, one_thread, settle_memory
 from phrasescore.errors import UserError
-from phrasescore.model_folder import model_kind
+from phrasescore.model_files import model_kind
 from phrasescore.pairs import Direction
 from phrasescore.plugins import load_plugins, loaded_plugins, plugins_blamed
 from phrasescore.registry import NotRegisteredError, Registry

@@ -24,8 +24,7 @@ from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 
 from phrasescore.errors import UsageError, UserError, is_out_of_memory, spelled
-from phrasescore.files import full_disk_told
-from phrasescore.files.temporary import make_temporary
+from phrasescore.files import full_disk_told, open_hidden
 from phrasescore.training.ranks import HANDED_ON, Ranks
 from phrasescore.training.task import BatchLoss, Examples
 from phrasescore.transfer import with_each
@@ -130,7 +129,7 @@ class RankGroup(Ranks):
             self.wait()
             return found
         content = read()
-        path, descriptor = make_temporary(folder / f"{HANDED_ON}{self.rank}")
+        path, descriptor = open_hidden(folder / f"{HANDED_ON}{self.rank}")
         try:
             with full_disk_told(f"a temporary file in {folder}"), os.fdopen(descriptor, "wb") as file:
                 written = _write(content, file)

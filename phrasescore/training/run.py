@@ -15,7 +15,8 @@ from phrasescore.aligned_phrases import AlignedPhrases, extract_phrases
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import can_be_read_only_once, display_name
-from phrasescore.model_folder import KIND, TRAINING_STATE, save_description
+from phrasescore.model_files import ENCODER_DECODER, TRAINING_STATE
+from phrasescore.model_folder import save_description
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.weights import check_size, start_at_frequencies
 from phrasescore.pairs import PairData, PhrasePairs, hash_pairs, hash_phrases, read_table
@@ -74,7 +75,7 @@ def prepare(
         unweighted = replace(settings.data, weight_by_count=False)
         return data, read_table(validation, state, unweighted, vocabularies, start.progress)
 
-    with run_folder(folder, start.restart, KIND, start.ranks) as home:
+    with run_folder(folder, start.restart, ENCODER_DECODER, start.ranks) as home:
         data, others = start.ranks.once_a_machine(read, state)
         settings = settings.fitted(len(data.distinct))
         lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
@@ -204,7 +205,7 @@ def _prepare_text(
         vocabularies = data.source_vocabulary, data.target_vocabulary
         return data, read_sentences(validation, state, settings.data, config, vocabularies, start.progress, start.log)
 
-    with run_folder(folder, start.restart, KIND, start.ranks) as home:
+    with run_folder(folder, start.restart, ENCODER_DECODER, start.ranks) as home:
         data, others = start.ranks.once_a_machine(read, state)
         settings = settings.fitted(len(data.distinct))
         lines, held_out = data.distinct, data.distinct[:0]

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from phrasescore.errors import UserError, naming, spelled
 from phrasescore.files import STANDARD_STREAM, lock_file, make_folder, real_path, require_folder
-from phrasescore.model_files import CONFIG, WEIGHTS
-from phrasescore.model_folder import REPLACEMENT, TRAINING_STATE, model_kind, network_file
+from phrasescore.model_files import CONFIG, REPLACEMENT, TRAINING_STATE, WEIGHTS, model_kind, network_file
 from phrasescore.training.checkpoint import CHECKPOINT, open_checkpoint
 from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks
 
@@ -24,7 +23,7 @@ class RunFolder:
 
     With --restart in a folder that holds a network, the new run uses the subfolder `training-state/restarted` until it
     has weights. Its files then replace the old ones. Renaming the subfolder commits the replacement atomically: until
-    all files are moved, readers of the network look there first (`model_folder.network_file`).
+    all files are moved, readers of the network look there first (`model_files.network_file`).
     """
 
     def __init__(self, path: Path, *, is_taken: bool = False) -> None:

@@ -162,17 +162,6 @@ def test_files_of_a_stranger(world: World, case: Directed) -> None:
     judge(world, case)
 
 
-@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
-def test_a_temporary_name_that_was_guessed(world: World, link: Callable[[Path, Path], None]) -> None:
-    world.renew()
-    victim = world.folder / "victim"
-    victim.write_bytes(b"precious")
-    link(world.folder / ".out.gz.tmp", victim)
-    assert world.run(COMMANDS["annotate"].argv).code == 0
-    assert victim.read_bytes() == b"precious"
-    assert not (world.folder / "out.gz").samefile(victim)
-
-
 def test_a_file_that_a_folder_names_is_not_read(world: World) -> None:
     world.renew()
     secret, config = world.folder / "secret", world.folder / "model/config.json"

@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,6 @@ from tests.conftest import DATA
         (b'{"a": [1e400]}', "has a number that is not finite"),
         (b'{"a": {"b": NaN}}', "has a number that is not finite"),
         (b'{"a": -Infinity}', "has a number that is not finite"),
-        (b'{"a": 1, "a": 2}', "has a key twice in one object"),
         (b'{"a": ["x\\ud800"]}', "has a string with a NUL or half of a surrogate pair"),
         (b'{"x\\udfff": 1}', "has a string with a NUL or half of a surrogate pair"),
         (b'{"a": "\\u0000"}', "has a string with a NUL or half of a surrogate pair"),
@@ -68,7 +66,7 @@ def test_json_that_is_refused(content: bytes, fault: str) -> None:
     ],
 )
 def test_toml_that_is_refused(content: bytes, fault: str) -> None:
-    with pytest.raises(UserError, match=rf"^here: {fault}.*; mend it$"):
+    with pytest.raises(UserError, match=rf"^here: {fault}.*; fix it$"):
         parse_toml(content, "here")
 
 
@@ -76,17 +74,10 @@ def test_what_is_within_the_bounds_is_read() -> None:
     text = (
         '{"whole": [-9223372036854775808, 18446744073709551615], "deep": ' + "[" * (DEEPEST - 1) + "]" * (DEEPEST - 1)
     )
-    assert parse_json(text + "}", "here", "mend it")["whole"] == [-(2**63), 2**64 - 1]
+    assert parse_json(f"{text}}}".encode(), "here", "fix it")["whole"] == [-(2**63), 2**64 - 1]
     assert parse_toml(b"[a]\nb = 0.5", "here") == {"a": {"b": 0.5}}
     # A character beyond 16 bits, and a file name with a byte that is not UTF-8.
-    assert parse_json('{"a": ["\\ud83d\\ude00", "\\udcff"]}', "here", "fix it") == {"a": ["\U0001f600", "\udcff"]}
-
-
-def test_a_key_with_many_dots_is_refused_at_once() -> None:
-    started = time.monotonic()
-    with pytest.raises(UserError, match="has a line with more than 100 dots"):
-        parse_toml(b".".join([b"a"] * 500_000) + b" = 1", "here")
-    assert time.monotonic() - started < 5
+    assert parse_json(rb'{"a": ["\ud83d\ude00", "\udcff"]}', "here", "fix it") == {"a": ["\U0001f600", "\udcff"]}
 
 
 def test_only_regular_files_of_a_bounded_size_are_documents(tmp_path: Path) -> None:

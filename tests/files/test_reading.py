@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -15,10 +16,12 @@ from phrasescore.errors import UserError
 from phrasescore.files import (
     LONGEST_LINE,
     compress,
+    make_folder,
     open_input,
     read_bytes,
     read_lines,
     read_regular,
+    require_folder,
     sha256_of,
     sha256_of_input,
 )
@@ -34,24 +37,6 @@ def test_a_text_that_begins_like_bzip2(tmp_path: Path, text: bytes) -> None:
 def test_an_empty_bzip2_file_and_one_with_text(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "text").write_bytes(bz2.compress(data))
     assert b"".join(read_lines(tmp_path / "text")).rstrip(b"\n") == data.rstrip(b"\n")
-
-
-@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
-def test_a_pipe_that_hands_over_its_first_byte_alone(compress: Callable[[bytes], bytes]) -> None:
-    data = compress(b"BZh\n")
-    reading, writing = os.pipe()
-    os.write(writing, data[:1])
-
-    def go_on() -> None:
-        time.sleep(0.2)
-        with os.fdopen(writing, "wb") as pipe:
-            pipe.write(data[1:])
-
-    writer = threading.Thread(target=go_on)
-    writer.start()
-    assert list(read_lines(f"/dev/fd/{reading}")) == [b"BZh"]
-    writer.join()
-    os.close(reading)
 
 
 @pytest.mark.parametrize("read", [read_bytes, lambda path: b"".join(line + b"\n" for line in read_lines(path))])
@@ -70,7 +55,7 @@ def test_standard_input_that_does_not_wait_is_waited_for(
 
     def write() -> None:
         with os.fdopen(writing, "wb", buffering=0) as pipe:
-            for part in (data[:1], data[1:20], data[20:]):
+            for part in (data[:20], data[20:]):
                 time.sleep(0.1)
                 pipe.write(part)
 
@@ -121,16 +106,6 @@ def test_zstandard_may_begin_and_go_on_with_frames_without_content(tmp_path: Pat
     assert read_bytes(tmp_path / "text") == b"text\n" * 2
 
 
-@pytest.mark.parametrize("zeros", [4, 8, 1 << 13, (1 << 14) + 4])
-def test_xz_may_be_padded_with_zeros(tmp_path: Path, zeros: int) -> None:
-    path, member = tmp_path / "text", compress([b"text\n"], "xz")
-    path.write_bytes((member + bytes(zeros)) * 2)
-    assert read_bytes(path) == b"text\n" * 2
-    path.write_bytes(member + bytes(zeros + 2) + member)
-    with pytest.raises(UserError, match="truncated or corrupt"):
-        read_bytes(path)
-
-
 def test_the_hash_is_that_of_the_file_as_it_lies(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     # NIST's example, FIPS 180-2.
@@ -168,3 +143,26 @@ def test_of_what_can_be_read_only_once_there_is_no_hash(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert sha256_of_input(tmp_path / "pipe") is None
     assert sha256_of_input("-") is None
+
+
+def test_a_folder_is_made_with_those_it_lies_in(tmp_path: Path) -> None:
+    for _ in range(2):
+        make_folder(tmp_path / "a/b")
+    assert (tmp_path / "a/b").is_dir()
+    require_folder(tmp_path / "a/b")
+
+
+def test_what_is_not_there_may_become_a_folder(tmp_path: Path) -> None:
+    require_folder(tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("precious")
+    for folder, message in ((path, "is a file; give the name of a folder"), (path / "a", "cannot be made (Not a dir")):
+        with pytest.raises(UserError, match=f"^{re.escape(f'{folder}: {message}')}"):
+            make_folder(folder)
+    with pytest.raises(UserError, match="is a file; give the name of a folder"):
+        require_folder(path)
+    assert path.read_text() == "precious"

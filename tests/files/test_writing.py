@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import errno
+import fcntl
 import gzip
 import json
 import lzma
 import os
 import socket
+import stat
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +17,16 @@ from typing import BinaryIO
 import pytest
 
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import MAGIC_LENGTH, compress, open_output, read_bytes, require_writable, to_json
+from phrasescore.files import (
+    MAGIC_LENGTH,
+    compress,
+    lock_file,
+    open_output,
+    read_bytes,
+    require_writable,
+    to_json,
+    write_atomically,
+)
 
 
 def _fill_disk_of(file: BinaryIO) -> None:
@@ -170,3 +182,113 @@ def test_json_is_readable_and_keeps_a_name_that_is_no_utf_8() -> None:
     value = {"text": "Été", "path": os.fsdecode(b"caf\xe9.gz")}
     assert to_json(value) == '{\n  "text": "Été",\n  "path": "caf\\udce9.gz"\n}\n'.encode()
     assert json.loads(to_json(value)) == value
+
+
+def hidden_files(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_the_permissions_are_those_of_the_old_file(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "out"
+    path.write_text("old")
+    path.chmod(mode)
+    with open_output(path) as stream:
+        [hidden] = hidden_files(tmp_path)
+        assert stat.S_IMODE(hidden.stat().st_mode) == 0o600
+        stream.write(b"new")
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert path.read_text() == "new"
+
+
+def test_a_new_file_has_the_permissions_of_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "out", b"text")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o640
+
+
+def test_the_leftover_of_a_killed_run_is_used_again(tmp_path: Path) -> None:
+    (tmp_path / ".out.tmp").write_text("half of a long text")
+    write_atomically(tmp_path / "out", b"text")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out").read_bytes() == b"text"
+
+
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / ".out.tmp").symlink_to(victim)
+    with pytest.raises(UserError, match="out: cannot be written"):
+        write_atomically(tmp_path / "out", b"text")
+    assert victim.read_text() == "precious"
+
+
+def test_two_runs_cannot_write_one_file(tmp_path: Path) -> None:
+    with open_output(tmp_path / "out") as first:
+        first.write(b"first")
+        with pytest.raises(UserError, match="out: another run is writing this file; wait for it or"):
+            write_atomically(tmp_path / "out", b"second")
+        assert len(hidden_files(tmp_path)) == 1
+    assert (tmp_path / "out").read_bytes() == b"first"
+    write_atomically(tmp_path / "out", b"third")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_of_runs_that_start_at_once_no_two_write(tmp_path: Path) -> None:
+    start, lock = threading.Barrier(8), threading.Lock()
+    writing, most, written = 0, 0, 0
+
+    def run() -> None:
+        nonlocal writing, most, written
+        start.wait()
+        try:
+            with open_output(tmp_path / "out"):
+                with lock:
+                    writing, written = writing + 1, written + 1
+                    most = max(most, writing)
+                threading.Event().wait(0.01)
+                with lock:
+                    writing -= 1
+        except UserError:
+            return
+
+    runs = [threading.Thread(target=run) for _ in range(8)]
+    for thread in runs:
+        thread.start()
+    for thread in runs:
+        thread.join()
+    assert most == 1
+    assert written >= 1
+    assert hidden_files(tmp_path) == []
+
+
+def test_a_lock_touches_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.write_text("precious")
+    with lock_file(path, "busy"), pytest.raises(UserError, match=r"^busy$"):
+        lock_file(path, "busy")
+    assert path.read_text() == "precious"
+
+
+def test_a_link_to_itself_is_no_output(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    (tmp_path / "folder").symlink_to("folder")
+    with pytest.raises(UserError, match=r"a: is a link that leads to itself; remove it or choose another name"):
+        write_atomically(tmp_path / "a", b"text")
+    with pytest.raises(UserError, match=r"folder/out: cannot be written \(Too many levels of symbolic links\)"):
+        write_atomically(tmp_path / "folder" / "out", b"text")
+
+
+def test_a_disk_that_knows_no_locks_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(file: object, operation: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(UserError, match=r"lock: cannot be locked \(Function not implemented\); check its folder"):
+        lock_file(tmp_path / "lock", "busy")
+    with pytest.raises(UserError, match=r"out: cannot be written \(Function not implemented\); check the folder"):
+        write_atomically(tmp_path / "out", b"text")

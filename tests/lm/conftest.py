@@ -10,7 +10,7 @@ import torch
 
 from phrasescore.device import Device, choose_device
 from phrasescore.lm.lm_scorer import NeuralLmScorer
-from phrasescore.lm.model_folder import TrainedLanguageModel
+from phrasescore.model_folder import TrainedLanguageModel
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary, count_words

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from moses_integration.ini import MosesIni, add_feature
-from phrasescore.lm.model_folder import save_description
-from phrasescore.model_folder import save_weights
+from phrasescore.model_folder import save_lm_description, save_weights
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary, count_words
@@ -19,7 +18,7 @@ def mini_system(folder: Path, *, self_normalise: float = 0.0) -> Path:
     config = NeuralLmConfig(order=3, embedding=3, first_hidden=4, second_hidden=4, self_normalise=self_normalise)
     network = NeuralLanguageModel(config, len(vocabulary))
     (folder / "cslm").mkdir()
-    save_description(folder / "cslm", config, vocabulary, {})
+    save_lm_description(folder / "cslm", config, vocabulary, {})
     save_weights(folder / "cslm", network)
     ini = MosesIni.read(MINI / "moses.tuned.ini").with_absolute_paths()
     arguments = {"path": folder / "cslm", "backoff": MINI / "lm.fr.arpa", "cache": folder / "cache"}

@@ -35,7 +35,6 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_model_is_saved_and_loaded(folder: Path) -> None:
     loaded = load_phrase_pair_model(folder)
-    assert loaded.is_checked
     assert loaded.values(features_of(*PAIRS)).tolist() == function().values(features_of(*PAIRS)).tolist()
     assert json.loads((folder / "config.json").read_text())["training"] == {"l2": 1e-6}
 
@@ -71,7 +70,7 @@ def changed(folder: Path, **facts: Any) -> None:
     [
         ({"kind": "encoder-decoder"}, "holds a network of the kind encoder-decoder"),
         ({"model": {"features": 1 << 60}}, "does not describe the network whose weights lie beside it"),
-        ({"model": []}, "does not describe a network"),
+        ({"model": []}, "does not describe the network whose weights lie beside it"),
         ({"format": 99}, "has format 99"),
     ],
 )

@@ -77,7 +77,7 @@ def test_a_shard_without_lines_is_one_member_though_its_run_was_stopped_at_the_e
     outputs = [tmp_path / "whole.gz", tmp_path / "stopped.gz"]
     annotated(outputs[0], shard=Shard(1, 15))
     with monkeypatch.context() as patch:
-        patch.setattr("phrasescore.files.resumable.ResumableOutput.sync", interrupt)
+        patch.setattr("phrasescore.files.resumable.publish", interrupt)
         with pytest.raises(KeyboardInterrupt):
             annotated(outputs[1], shard=Shard(1, 15))
     annotated(outputs[1], shard=Shard(1, 15))

@@ -16,11 +16,12 @@ import torch
 
 from phrasescore.cli.console import run_command
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files.temporary import make_temporary
+from phrasescore.files import open_hidden
 from phrasescore.files.tensors import open_tensors
 from phrasescore.lm.lm_settings import LmSettings, TextConfig
 from phrasescore.lm.lm_training import prepare as prepare_lm
-from phrasescore.model_folder import TRAINING_STATE, load_model
+from phrasescore.model_files import TRAINING_STATE
+from phrasescore.model_folder import load_model
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.pairs import DataConfig, read_table
 from phrasescore.parallel_text import ParallelText, SentenceConfig
@@ -275,7 +276,7 @@ def test_arrays_are_handed_on_in_a_file(small_table: Path, tmp_path: Path) -> No
 def test_what_a_killed_rank_handed_on_is_removed(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     state = tmp_path / "run" / TRAINING_STATE
     state.mkdir(parents=True)
-    left, descriptor = make_temporary(state / f"{HANDED_ON}4")
+    left, descriptor = open_hidden(state / f"{HANDED_ON}4")
     os.close(descriptor)
     prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     assert not left.exists()

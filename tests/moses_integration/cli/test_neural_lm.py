@@ -12,8 +12,7 @@ import torch
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
-from phrasescore.lm.model_folder import save_description
-from phrasescore.model_folder import save_weights
+from phrasescore.model_folder import save_lm_description, save_weights
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary, count_words
@@ -33,7 +32,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     network = NeuralLanguageModel(config, len(vocabulary))
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    save_description(folder, config, vocabulary, {})
+    save_lm_description(folder, config, vocabulary, {})
     save_weights(folder, network)
     return folder
 

@@ -12,8 +12,7 @@ def neural_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A neural language model of order 4 with random weights; its vocabulary has some of the target words."""
     import torch
 
-    from phrasescore.lm.model_folder import save_description
-    from phrasescore.model_folder import save_weights
+    from phrasescore.model_folder import save_lm_description, save_weights
     from phrasescore.nn.architecture import NeuralLmConfig
     from phrasescore.nn.neural_lm import NeuralLanguageModel
     from phrasescore.vocabulary import Vocabulary
@@ -26,6 +25,6 @@ def neural_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.copy_(torch.randn_like(parameter))
-    save_description(folder, config, vocabulary, {})
+    save_lm_description(folder, config, vocabulary, {})
     save_weights(folder, network)
     return folder

@@ -48,8 +48,7 @@ from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from phrasescore.lm.lm_scorer import NeuralLmScorer
-from phrasescore.lm.model_folder import load_language_model, save_description
-from phrasescore.model_folder import load_model, save_weights
+from phrasescore.model_folder import load_language_model, load_model, save_lm_description, save_weights
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.scoring.columns import PER_WORD, SCORE, UNKNOWN_BOTH, UNKNOWN_SOURCE, UNKNOWN_TARGET, Column
@@ -256,7 +255,7 @@ def language_model(tmp_path: Path) -> Path:
     vocabulary = Vocabulary([b"le", b"chien", b"un"])
     folder = tmp_path / "cslm"
     folder.mkdir()
-    save_description(folder, config, vocabulary, {})
+    save_lm_description(folder, config, vocabulary, {})
     save_weights(folder, NeuralLanguageModel(config, len(vocabulary)))
     return folder
 
