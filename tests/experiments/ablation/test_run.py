@@ -100,8 +100,8 @@ def test_a_section_that_the_decoder_does_not_know_is_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("section", "value", "message"),
     [
-        ("stack", -5, r"\[decoder\]: line 2: \[stack\] "),
-        ("search-algorithm", 7, r"\[decoder\]: line 2: search algorithm 7 is neither 0 \(normal\) nor 1"),
+        ("stack", -5, r"\[decoder\]: line 2: \[stack\]"),
+        ("search-algorithm", 7, r"\[decoder\]: line 2: \[search-algorithm\]: algorithm 7 is neither 0 \(normal\) nor 1"),
     ],
 )
 def test_a_setting_that_the_decoder_refuses_is_refused_before_all_work(
@@ -267,7 +267,7 @@ def test_tables_and_functions_are_told_with_what_made_them(ran: Ran) -> None:
     (of_function,) = summary(ran.report)["functions"].values()
     expected = digest(ran.folder / "xbleu/weights.safetensors")
     assert tables["phrase-table.xbleu"]["scorer"]["sha256"] == of_function["weights_sha256"] == expected
-    assert of_function["nbest"] > 0
+    assert of_function["hypotheses"] > 0
 
 
 def test_what_translating_costs(ran: Ran) -> None:
