@@ -11,9 +11,8 @@ from moses_integration.building.preparation import SystemText
 from moses_integration.building.text_form import warn_about_form
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.indexed_tables import digest_of_text
-from moses_integration.tuning.bleu import read_references
-from moses_integration.tuning.tune import References, check_dev_set
-from phrasescore.errors import UserError
+from moses_integration.tuning.bleu import References, read_dev_set
+from phrasescore.errors import UserError, naming
 from phrasescore.files import display_name, sha256_of, write_lines
 from phrasescore.text import Log, no_log, report_one_sided, text_lines
 
@@ -82,10 +81,8 @@ def prepare_dev_set(
         prepare_text(ini, "target", path, folder / f"dev.reference{number}", is_prepared, notes.append)
         for number, path in enumerate(references)
     ]
-    sentences = list(text_lines(prepared))
-    # Check here, so that messages name the user's files.
-    translations = read_references(targets, references)
-    check_dev_set(sentences, translations, (source, references[0]))
+    with naming({prepared: source, **dict(zip(targets, references, strict=True))}):
+        sentences, translations = read_dev_set(prepared, targets)
     # Log notes only for references that pass the checks.
     for note in notes:
         log(note)

@@ -15,8 +15,8 @@ from moses_integration.decoder.pool import DecoderPool, start_decoders
 from moses_integration.decoder.settings import UnsupportedError
 from moses_integration.ini import MosesIni, Weights, quote_text
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Translate, TuningRequest
-from moses_integration.tuning.bleu import read_references
-from moses_integration.tuning.tune import check_dev_set, start_tuner
+from moses_integration.tuning.bleu import read_dev_set
+from moses_integration.tuning.tune import start_tuner
 from moses_integration.tuning.tunings import Iteration, Tuning
 from phrasescore.files import open_output
 from phrasescore.text import ProgressCallback, no_progress, text_lines
@@ -57,8 +57,7 @@ class EmbeddedToolkit:
     def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
         """Yield the tuned weights of each seed, lazily."""
         source, seeds = request.source, request.seeds
-        sentences, references = list(text_lines(source)), read_references(request.references)
-        check_dev_set(sentences, references, (source, request.references[0]))
+        sentences, references = read_dev_set(source, request.references)
         self.check(ini, source, request.folder, tunes=True)
         shared = self._shared(request.folder)
         with start_tuner(

@@ -18,8 +18,7 @@ from moses_integration.toolkits.installation import Installation, StepFailure, r
 from moses_integration.toolkits.moses_input import check_features, check_folder_name, require_moses_words
 from moses_integration.toolkits.moses_tables import write_filtered_system
 from moses_integration.toolkits.toolkit import Binary, NbestRequest, Progress, Translate, TuningRequest
-from moses_integration.tuning.bleu import read_references
-from moses_integration.tuning.tune import check_dev_set
+from moses_integration.tuning.bleu import read_dev_set
 from moses_integration.tuning.tunings import Tuning, TuningConfig
 from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.text import ProgressCallback, no_progress, text_lines
@@ -84,8 +83,7 @@ class MosesToolkit:
         source, seeds, folder = request.source, request.seeds, request.folder
         self.check(ini, source, folder, tunes=True)
         folder.mkdir(parents=True, exist_ok=True)
-        sentences, references = list(text_lines(source)), read_references(request.references)
-        check_dev_set(sentences, references, (source, request.references[0]))
+        sentences, references = read_dev_set(source, request.references)
         # Moses drops an unterminated last line, and some of its programs do not decompress.
         dev = folder / "dev.lines"
         write_lines(dev, sentences)

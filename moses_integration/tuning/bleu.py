@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.errors import UserError, naming
-from phrasescore.text import utf8_lines
+from phrasescore.errors import UserError
+from phrasescore.text import text_lines, utf8_lines
 from phrasescore.words import split_words
 
 MAX_ORDER = 4
@@ -29,23 +29,33 @@ STATISTICS = 2 * MAX_ORDER + 1
 
 Statistics = NDArray[np.integer]
 Ngram = tuple[bytes, ...]
+References = Sequence[tuple[bytes, ...]]
+"""The reference translations of each sentence."""
 
 
-def read_references(paths: Sequence[Path], names: Sequence[Path] = ()) -> list[tuple[bytes, ...]]:
-    """Return the references of each sentence; each file holds one reference per line.
-
-    `names` are the file names for messages, if they differ from the paths.
-    """
-    names = names or paths
-    with naming(dict(zip(paths, names, strict=True))):
-        columns = [list(utf8_lines(path)) for path in paths]
-    for name, column in zip(names, columns, strict=True):
+def read_references(paths: Sequence[Path]) -> list[tuple[bytes, ...]]:
+    """Return the references of each sentence; each file holds one reference per line."""
+    columns = [list(utf8_lines(path)) for path in paths]
+    for path, column in zip(paths, columns, strict=True):
         if len(column) != len(columns[0]):
             raise UserError(
-                f"{name}: has {len(column)} lines where {names[0]} has {len(columns[0])}; "
+                f"{path}: has {len(column)} lines where {paths[0]} has {len(columns[0])}; "
                 "give reference files with a line for each sentence"
             )
     return list(zip(*columns, strict=True))
+
+
+def read_dev_set(source: Path, references: Sequence[Path]) -> tuple[list[bytes], list[tuple[bytes, ...]]]:
+    """Return the sentences of a dev set and their references."""
+    sentences, translations = list(text_lines(source)), read_references(references)
+    if len(sentences) != len(translations):
+        raise UserError(
+            f"{references[0]}: has {len(translations)} lines where {source} has {len(sentences)}; give a translation "
+            "for each dev sentence"
+        )
+    if not sentences:
+        raise UserError(f"{source}: is empty; give some hundred dev sentences and their translations")
+    return sentences, translations
 
 
 def bleu_statistics(references: Sequence[bytes], candidates: Sequence[bytes]) -> NDArray[np.int32]:

@@ -21,7 +21,7 @@ from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import DecoderPool, start_decoders
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.position_tags import strip_tags
-from moses_integration.tuning.bleu import bleu, bleu_statistics
+from moses_integration.tuning.bleu import References, bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.checkpoint import Step, TuningCheckpoint
 from moses_integration.tuning.mert import optimise
@@ -31,7 +31,6 @@ from phrasescore.text import ProgressCallback, no_progress
 from phrasescore.workers import available_cores
 
 Floats = NDArray[np.float64]
-References = Sequence[tuple[bytes, ...]]
 
 UNMOVED = 1e-5
 """Tuning ends when no weight changes by more than this (mert-moses.pl)."""
@@ -188,7 +187,7 @@ def start_tuner(
     scheduler: str | None = None,
     folder: Path | None = None,
 ) -> Iterator[Tuner]:
-    """Yield a tuner for a dev set that `check_dev_set` accepts.
+    """Yield a tuner for a dev set.
 
     `processes`, `scheduler` and `folder` are passed to `start_decoders`. The search for weights runs on this machine.
     """
@@ -197,15 +196,3 @@ def start_tuner(
         raise UserError(f"{ini.name}: has no feature that may be tuned; remove tuneable=false from some")
     with start_decoders(ini, [words_of(line) for line in sentences], processes, scheduler, folder) as pool:
         yield Tuner(model, pool, references, settings, processes or available_cores())
-
-
-def check_dev_set(sentences: Sequence[bytes], references: References, names: tuple[object, object]) -> None:
-    """Check the number of sentences and references; `names` are the file names for messages."""
-    source, reference = names
-    if len(sentences) != len(references):
-        raise UserError(
-            f"{reference}: has {len(references)} lines where {source} has {len(sentences)}; give a translation for "
-            "each dev sentence"
-        )
-    if not sentences:
-        raise UserError(f"{source}: is empty; give some hundred dev sentences and their translations")

@@ -9,7 +9,7 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_integration.tuning.bleu import bleu, bleu_statistics, read_references, smoothed_bleu
+from moses_integration.tuning.bleu import bleu, bleu_statistics, read_dev_set, read_references, smoothed_bleu
 from phrasescore.errors import UserError
 from tests.moses_integration.corpus_bleu import corpus_bleu
 
@@ -103,3 +103,15 @@ def test_reference_files(tmp_path: Path) -> None:
     second.write_bytes(b"d\n")
     with pytest.raises(UserError, match=r"has 1 lines where .*0 has 2"):
         read_references([first, second])
+
+
+def test_dev_sets_that_do_not_fit(tmp_path: Path) -> None:
+    source, reference = tmp_path / "dev.en", tmp_path / "dev.fr"
+    source.write_text("a\nb\n")
+    reference.write_text("c\n")
+    with pytest.raises(UserError, match=f"^{reference}: has 1 lines where {source} has 2; give a translation for each"):
+        read_dev_set(source, [reference])
+    source.write_text("")
+    reference.write_text("")
+    with pytest.raises(UserError, match=f"^{source}: is empty; give some hundred"):
+        read_dev_set(source, [reference])

@@ -26,7 +26,7 @@ from moses_integration.tuning import tune
 from moses_integration.tuning.bleu import bleu_statistics
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import Optimum, optimise
-from moses_integration.tuning.tune import Tuner, check_dev_set, start_tuner
+from moses_integration.tuning.tune import Tuner, start_tuner
 from moses_integration.tuning.tunings import Tuning, TuningConfig, spread
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
@@ -257,13 +257,6 @@ def test_weights_of_nought_are_a_start() -> None:
         result = work.tune(1)
     assert np.isfinite(flat(result.weights)).all()
     assert result.bleu > 0
-
-
-def test_dev_sets_that_do_not_fit() -> None:
-    with pytest.raises(UserError, match=r"^dev.fr: has 11 lines where dev.en has 12; give a translation for each"):
-        check_dev_set(SENTENCES, REFERENCES[:11], ("dev.en", "dev.fr"))
-    with pytest.raises(UserError, match=r"^dev.en: is empty; give some hundred"):
-        check_dev_set([], [], ("dev.en", "dev.fr"))
 
 
 def test_the_spread_of_some_runs() -> None:
