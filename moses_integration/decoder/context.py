@@ -100,7 +100,9 @@ class LanguageModel(ContextFeature):
         if is_end:
             phrases = [self._phrases[pair % len(self._phrases)] for pair in pairs.tolist()]
             found = [
-                (score + self._end_score(state) if phrase else score, state)
+                (score + self._model.BaseScore(self._states[state], "</s>", self._new_state()), state)
+                if phrase
+                else (score, state)
                 for phrase, (score, state) in zip(phrases, found, strict=True)
             ]
         scores = np.array([score for score, _ in found], np.float64)
@@ -109,7 +111,7 @@ class LanguageModel(ContextFeature):
         return scores[pair_N][:, None] * LN_10, states[pair_N]
 
     def _extend(self, pair: int) -> tuple[float, int]:
-        """Return the score of a phrase after a state (log10) and the new state."""
+        """Return the score (log10) of a phrase after a state, and the new state."""
         state, number = divmod(pair, len(self._phrases))
         phrase = self._phrases[number]
         score, before = 0.0, self._states[state]
@@ -120,9 +122,9 @@ class LanguageModel(ContextFeature):
             before = after
         if len(phrase) > self._context:
             # The state after such a long phrase does not depend on the state before it.
-            end = self._last_words.get(number)
-            if end is None:
-                end = self._last_words[number] = self._number(self._without_context(phrase)[1])
+            if number not in self._last_words:
+                self._last_words[number] = self._number(self._without_context(phrase)[1])
+            end = self._last_words[number]
         else:
             end = self._number(before)
         self._scored[pair] = result = (score, end)
@@ -143,10 +145,6 @@ class LanguageModel(ContextFeature):
             scores.append(self._model.BaseScore(before, word, after))
             before, after = after, before
         return scores, before
-
-    def _end_score(self, state: int) -> float:
-        score: float = self._model.BaseScore(self._states[state], "</s>", self._new_state())
-        return score
 
 
 def _text(phrase: Words) -> tuple[str, ...]:

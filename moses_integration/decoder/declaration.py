@@ -85,15 +85,13 @@ KINDS = {
     ),
 }
 """Features by class name."""
+_USE_TEXT = "name the text table in a PhraseDictionaryMemory line"
+_USE_KENLM = "if its file is in the ARPA format, name the feature KENLM, which gives the same scores"
 _REMEDIES = {
-    **dict.fromkeys(
-        ("PhraseDictionaryCompact", "PhraseDictionaryOnDisk", "PhraseDictionaryBinary", "ProbingPT"),
-        "name the text table in a PhraseDictionaryMemory line",
-    ),
-    **dict.fromkeys(
-        ("SRILM", "IRSTLM"),
-        "if its file is in the ARPA format, name the feature KENLM, which gives the same scores",
-    ),
+    **dict.fromkeys(("PhraseDictionaryCompact", "PhraseDictionaryOnDisk", "PhraseDictionaryBinary"), _USE_TEXT),
+    "ProbingPT": _USE_TEXT,
+    "SRILM": _USE_KENLM,
+    "IRSTLM": _USE_KENLM,
 }
 """What to do about some unsupported features."""
 

@@ -46,8 +46,8 @@ class Jumps(NamedTuple):
 class JumpFeature(Feature, ABC):
     """A feature of a jump and of the two phrase pairs that it connects.
 
-    For the search its weighted score is the sum of three parts, so that the parts that do not depend on the next phrase
-    pair are computed once for all options of a span. By default, a part is 0.
+    Its weighted score is the sum of three parts, so that the search computes the parts that do not depend on the next
+    phrase pair once for all options of a span. By default, a part is 0.
     """
 
     @abstractmethod
@@ -95,13 +95,10 @@ class LexicalReordering(JumpFeature):
     """
 
     def __init__(self, label: str, kind: str, path: Path, has_target: bool) -> None:
-        """Make the feature for the value of `type=`.
+        """Make the feature for the value `kind` of `type=`; a ValueError names a type that is not supported.
 
         The table has target phrases if the feature line has output factors, whatever the type says
         (LR/LexicalReorderingTable.cpp).
-
-        Raises:
-            ValueError: the type is not supported, or needs target phrases and `has_target` is false.
         """
         super().__init__(label)
         self.path, self._has_target = path, has_target

@@ -283,9 +283,7 @@ def _row_numbers(columns: Sequence[Indices]) -> Indices:
 def _recombine(state_N: Indices, best_first: Indices) -> tuple[Indices, Indices]:
     """Return the best candidate of each state, best first, and for each candidate the index of its winner there."""
     _, first, inverse = np.unique(state_N[best_first], return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int64)
     order = np.argsort(first)
-    rank[order] = np.arange(len(first))
     winner_N = np.empty(len(state_N), np.int64)
-    winner_N[best_first] = rank[inverse]
+    winner_N[best_first] = np.argsort(order)[inverse]
     return best_first[first[order]], winner_N

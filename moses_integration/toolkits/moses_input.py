@@ -40,8 +40,8 @@ def check_features(ini: MosesIni) -> None:
         place = f"{ini.at(feature.row)}: {feature.label}"
         if feature.kind in KINDS and not KINDS[feature.kind].is_of_moses:
             raise UserError(
-                f"{place} is a neural language model, which Moses does not have; use --toolkit embedded, or remove it "
-                "and rescore with `phrasescore-smt rescore`"
+                f"{place} is a {feature.kind}, which Moses does not have; use --toolkit embedded, or remove it and "
+                "rescore with `phrasescore-smt rescore`"
             )
         if feature.kind in _RUN_COMMANDS:
             raise UserError(f"{place} makes Moses run commands of its line; remove it, or run moses yourself")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from moses_integration.decoder.declaration import declare_model, load_model
+from moses_integration.decoder.declaration import KINDS, FeatureKind, declare_model, load_model
+from moses_integration.decoder.output import Translating
+from moses_integration.decoder.phrases import Floats, PhraseFeature, TargetPhrase, Words
+from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
@@ -23,6 +27,25 @@ def ini_of(*features: str, weights: str = "") -> MosesIni:
     table = f"PhraseDictionaryMemory path=table {FACTORS}"
     lines = ["[feature]", "UnknownWordPenalty", table, *features, "[weight]", weights]
     return MosesIni([line + "\n" for line in lines])
+
+
+class CapitalWords(PhraseFeature):
+    """Number of target words that begin with a capital."""
+
+    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
+        return np.array([[float(sum(word[:1].isupper() for word in target.words))] for target in targets])
+
+
+def test_a_new_feature_is_a_class_and_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KINDS, "CapitalWords", FeatureKind(lambda _, line: CapitalWords(line.label)))
+    lines = [Line((b"a",), (b"A",), (0.5,)), Line((b"a",), (b"b",), (0.5,))]
+    ini = SmallSystem(lines, {**WEIGHTS, "D": [0.0]}).write(tmp_path)
+    ini.append("feature", "CapitalWords")
+    ini.append("weight", "CapitalWords0= 2")
+    best, other = SentenceDecoder(ini, DecoderSettings(), [(b"a",)]).run(Translating(2), 0).nbest
+    assert best.startswith(b"0 ||| A  |||")
+    assert b" CapitalWords0= 1" in best
+    assert b" CapitalWords0= 0" in other
 
 
 def test_features_with_a_state_come_first() -> None:

@@ -148,9 +148,9 @@ def test_folders_that_the_scripts_cannot_use(pretended: MosesToolkit, tmp_path: 
 def test_a_neural_language_model_is_not_for_moses(pretended: MosesToolkit, tmp_path: Path) -> None:
     ini = MosesIni.read(MINI / "moses.ini")
     add_feature(ini, "CSLM", "CSLM0", {"path": tmp_path}, [0.2])
-    with pytest.raises(UserError, match=r"line 24: CSLM0 is a neural language model, .*; use --toolkit embedded"):
+    with pytest.raises(UserError, match=r"line 24: CSLM0 is a CSLM, which Moses does not have; use --toolkit embedded"):
         decode(pretended, ini, MINI / "dev.en", tmp_path / "work")
-    with pytest.raises(UserError, match="CSLM0 is a neural language model"):
+    with pytest.raises(UserError, match="CSLM0 is a CSLM"):
         list(pretended.tune(ini, request(MINI / "dev.en", [MINI / "dev.fr"], tmp_path / "work")))
 
 
