@@ -22,6 +22,7 @@ from phrasescore.errors import UsageError
 from phrasescore.files import (
     STANDARD_STREAM,
     display_name,
+    real_path,
     require_one_standard_input,
     require_writable,
     write_json,
@@ -173,7 +174,7 @@ def _train(args: argparse.Namespace) -> int:
 def _score(args: argparse.Namespace) -> int:
     """Run `lm score`; return the exit code."""
     require_one_standard_input(args.text, args.weight_text)
-    if args.weight_text is not None and args.text == args.weight_text:
+    if args.weight_text is not None and real_path(args.text) == real_path(args.weight_text):
         raise UsageError(f"{args.weight_text}: is the text to be scored; take the weight from another text")
     require_writable(
         None if args.summary else STANDARD_STREAM,
