@@ -7,8 +7,10 @@ rows of a beam search, C candidates per sentence, best first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -94,7 +96,7 @@ class Decoding:
         return log_probs[0] if len(log_probs) == 1 else torch.stack(log_probs).mean(dim=0)
 
     def to_cpu(self, log_prob: Tensor) -> NDArray[np.float64]:
-        """Return ln p of prefixes on the CPU, in 64 bits; some of a row [..., C] may be minus infinity.
+        """Return valid ln p of prefixes on the CPU, in 64 bits; some of a row [..., C] may be minus infinity.
 
         Raises:
             UserError: the network is damaged and gives no log-probabilities.
@@ -113,11 +115,7 @@ class Decoding:
         self._parent_B, self._words_B = rows_B, words_B
 
     def finish(self, row: int, log_prob: float, config: SearchConfig, times: int = 1) -> Hypothesis:
-        """Return the translation that ends after a row of the last step; `log_prob` includes the end symbol.
-
-        Raises:
-            UserError: the network is damaged and gives no log-probabilities.
-        """
+        """Return the translation that ends after a row of the last step; `log_prob` includes the end symbol."""
         words: list[int] = []
         weights: list[NDArray[np.float32]] = []
         symbols = int(self.source_words_S[self.source_B[row]]) + 1
@@ -132,14 +130,12 @@ class Decoding:
         return Hypothesis(tuple(words[::-1]), log_prob, config.value(log_prob, len(words) + 1), attention_TL, times)
 
 
-@dataclass(frozen=True)
-class _Candidates:
-    """The best extensions for each sentence, by falling probability."""
+class _Candidate(NamedTuple):
+    """An extension of a prefix by a word."""
 
-    row_SC: Numbers
-    """The row that is extended."""
-    word_SC: Numbers
-    total_SC: NDArray[np.float64]
+    row: int
+    word: int
+    total: float
     """ln p of the extended prefix; minus infinity where there are no more candidates."""
 
 
@@ -152,70 +148,52 @@ def beam_search(decoding: Decoding, config: SearchConfig) -> list[list[Hypothesi
     """
     longest_S = config.longest(decoding.source_words_S)
     finished: list[list[Hypothesis]] = [[] for _ in longest_S]
-    sentence_S = np.arange(len(longest_S))
-    total_Sw = np.zeros((len(longest_S), 1))
+    sentence_S, total_Sw = np.arange(len(longest_S)), np.zeros((len(longest_S), 1))
     length = 0
     while len(sentence_S):
         must_end_S = longest_S[sentence_S] == length
-        found = _extend(decoding, total_Sw, must_end_S, config)
-        _collect_finished(decoding, found, sentence_S, finished, config)
-        unfinished = [
-            group
-            for group, sentence in enumerate(sentence_S.tolist())
-            if len(finished[sentence]) < config.beam and not must_end_S[group]
-        ]
-        live = _without_ends(found, config.beam)
-        total_Sw = live.total_SC[unfinished]
-        sentence_S = sentence_S[unfinished]
-        decoding.advance(live.row_SC[unfinished].ravel(), live.word_SC[unfinished].ravel())
+        unfinished: list[int] = []
+        extended: list[_Candidate] = []
+        for sentence, candidates in zip(
+            sentence_S.tolist(), _extend(decoding, total_Sw, must_end_S, config.beam), strict=True
+        ):
+            ends = [one for one in candidates[: config.beam] if one.word == END and one.total > -math.inf]
+            for one in ends[: config.beam - len(finished[sentence])]:
+                finished[sentence].append(decoding.finish(one.row, one.total, config))
+            if len(finished[sentence]) < config.beam and longest_S[sentence] > length:
+                unfinished.append(sentence)
+                # All sentences keep k prefixes; a finished one among them has probability 0.
+                kept = sorted(candidates, key=lambda one: one.word == END)[: config.beam]
+                extended += [one._replace(total=-math.inf) if one.word == END else one for one in kept]
+        if not unfinished:
+            break
+        sentence_S = np.array(unfinished, np.int64)
+        total_Sw = np.array([one.total for one in extended]).reshape(len(unfinished), -1)
+        decoding.advance(*(np.array([one[column] for one in extended], np.int64) for column in (0, 1)))
         length += 1
     return [sorted(some, key=lambda one: -one.value) for some in finished]
 
 
 def _extend(
-    decoding: Decoding, total_Sw: NDArray[np.float64], must_end_S: NDArray[np.bool_], config: SearchConfig
-) -> _Candidates:
-    """Return the 2 k best candidates: at most k of them end, so at least k are left to extend."""
+    decoding: Decoding, total_Sw: NDArray[np.float64], must_end_S: NDArray[np.bool_], beam: int
+) -> list[list[_Candidate]]:
+    """Return the 2 k best candidates of each sentence, best first: at most k end, so at least k are left to extend."""
     log_prob_BV = decoding.step()
-    sentences, width = total_Sw.shape
-    words = log_prob_BV.shape[1]
+    (sentences, width), words = total_Sw.shape, log_prob_BV.shape[1]
     before_B1 = torch.from_numpy(total_Sw).to(log_prob_BV.device).view(-1, 1)
     total_SX = (log_prob_BV + before_B1.to(log_prob_BV.dtype)).view(sentences, width, words)
     if must_end_S.any():
-        may_not_end = torch.from_numpy(must_end_S).to(log_prob_BV.device)[:, None, None] & (
-            torch.arange(words, device=log_prob_BV.device) != END
-        )
-        total_SX = total_SX.masked_fill(may_not_end, -torch.inf)
-    best = total_SX.view(sentences, -1).topk(min(2 * config.beam, width * words))
+        is_word_V = torch.arange(words, device=log_prob_BV.device) != END
+        must_end_S11 = torch.from_numpy(must_end_S).to(log_prob_BV.device)[:, None, None]
+        total_SX = total_SX.masked_fill(must_end_S11 & is_word_V, -torch.inf)
+    best = total_SX.view(sentences, -1).topk(min(2 * beam, width * words))
     row_SC = best.indices // words + width * torch.arange(sentences, device=log_prob_BV.device)[:, None]
     word_SC = best.indices % words
     # The candidates are chosen in 32 bits, their scores summed in 64, as those of pairs are.
     exact_SC = before_B1[row_SC, 0] + log_prob_BV[row_SC, word_SC].double()
-    exact_SC = exact_SC.masked_fill(torch.isneginf(best.values), -torch.inf)
-    return _Candidates(row_SC.cpu().numpy(), word_SC.cpu().numpy(), decoding.to_cpu(exact_SC))
-
-
-def _collect_finished(
-    decoding: Decoding, found: _Candidates, sentence_S: Numbers, finished: list[list[Hypothesis]], config: SearchConfig
-) -> None:
-    k = config.beam
-    ends = (found.word_SC[:, :k] == END) & np.isfinite(found.total_SC[:, :k])
-    for group, rank in np.argwhere(ends).tolist():
-        hypotheses = finished[sentence_S[group]]
-        if len(hypotheses) < k:
-            row, log_prob = int(found.row_SC[group, rank]), float(found.total_SC[group, rank])
-            hypotheses.append(decoding.finish(row, log_prob, config))
-
-
-def _without_ends(found: _Candidates, beam: int) -> _Candidates:
-    """Return the k best candidates that do not end."""
-    is_end_SC = found.word_SC == END
-    first_SC = np.argsort(is_end_SC, axis=1, kind="stable")[:, :beam]
-    row_Sw, word_Sw, total_Sw, end_Sw = (
-        np.take_along_axis(array, first_SC, axis=1)
-        for array in (found.row_SC, found.word_SC, found.total_SC, is_end_SC)
-    )
-    return _Candidates(row_Sw, word_Sw, np.where(end_Sw, -np.inf, total_Sw))
+    exact_SC = decoding.to_cpu(exact_SC.masked_fill(torch.isneginf(best.values), -torch.inf))
+    columns = zip(row_SC.tolist(), word_SC.tolist(), exact_SC.tolist(), strict=True)
+    return [list(map(_Candidate, *column)) for column in columns]
 
 
 def draw_translations(

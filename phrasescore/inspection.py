@@ -185,11 +185,7 @@ def nearest(query_d: Vectors, vectors_Pd: Vectors, number: int) -> list[tuple[in
 
 @torch.inference_mode()
 def word_log_probs(scorer: EncoderDecoderScorer, occurrences: Occurrences) -> list[NDArray[np.float64]]:
-    """Return ln p(y_t | y_<t, x) of the words and the end symbol that each pair predicts; of several networks the mean.
-
-    Raises:
-        UserError: a network is damaged.
-    """
+    """Return ln p(y_t | y_<t, x) of the words and the end symbol that each pair predicts; of several networks the mean."""
     pairs = scorer.encode(occurrences)
     found = [np.zeros(0)]
     for batch in scorer.batches(pairs):
@@ -215,13 +211,10 @@ class Candidate(NamedTuple):
 def look_up(
     reader: TableReader, direction: Direction, phrase: bytes, others: int
 ) -> tuple[list[Candidate], list[bytes]]:
-    """Return the table's outputs of an input phrase, and its most frequent other inputs, in bounded memory.
+    """Return the table's outputs of an input phrase, and its most frequent `others` inputs, in bounded memory.
 
-    Args:
-        reader: the table; phrases have the factors that it is read with.
-        direction: that of the network, whose inputs are the sources or the targets of the table.
-        phrase: the input.
-        others: the number of other inputs; ties are broken by a hash, independently of their order.
+    By `direction`, inputs are the sources or the targets of the table. Ties are broken by a hash, independently of
+    their order.
     """
     candidates: list[Candidate] = []
     side: Counted = "source" if direction == "target-given-source" else "target"
@@ -242,11 +235,7 @@ def look_up(
 
 
 def table_probability(entry: Entry, direction: Direction, reader: TableReader) -> float:
-    """Return Moses' p(output | input).
-
-    Raises:
-        UserError: the table has too few score columns, or the score is not a probability.
-    """
+    """Return Moses' p(output | input)."""
     number, name = PROBABILITY[direction]
     scores = entry.scores.split(b" ")
     if len(scores) < number:

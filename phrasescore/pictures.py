@@ -86,11 +86,7 @@ def as_label(text: str) -> str:
 
 
 def load_pyplot(option: str) -> Any:
-    """Return Matplotlib's pyplot with a backend for files; `option` names the request in messages.
-
-    Raises:
-        UserError: Matplotlib is not installed.
-    """
+    """Return Matplotlib's pyplot with a backend for files; `option` names the request in messages."""
     try:
         import matplotlib as mpl
     except ImportError as error:
@@ -102,22 +98,14 @@ def load_pyplot(option: str) -> Any:
 
 
 def check_picture(option: str, path: Path) -> None:
-    """Check before a long computation that its figure can be written; `option` names the request in messages.
-
-    Raises:
-        UserError: Matplotlib is not installed or does not support the suffix, or the folder is not writable.
-    """
+    """Check before a long computation that its figure can be written; `option` names the request in messages."""
     load_pyplot(option)
     _format_of(path)
     require_writable(path)
 
 
 def write_figure(figure: Any, path: Path) -> None:
-    """Write a figure in the format of the path's suffix, and close it.
-
-    Raises:
-        UserError: Matplotlib does not support the suffix, or the file is not writable.
-    """
+    """Write a figure in the format of the path's suffix, and close it."""
     from matplotlib import pyplot as plt
 
     picture = io.BytesIO()

@@ -65,11 +65,9 @@ class Translator:
         """Counted over all sentences so far."""
 
     def translate(self, sentences: Sequence[bytes], first: int = 0) -> list[list[Translation]]:
-        """Return the translations of each sentence, best first; a sentence without words has none.
+        """Return the translations of each tokenised sentence, best first; a sentence without words has none.
 
-        Args:
-            sentences: tokenised source sentences.
-            first: number of the first sentence; the seeds of samples depend on it.
+        `first` is the number of the first sentence, on which the seeds of samples depend.
         """
         split = [split_words(sentence) for sentence in sentences]
         ids = self._scorer.model.source_vocabulary.encode([b" ".join(words) for words in split])

@@ -107,11 +107,7 @@ class ModelConfig:
         return self.feeds_summary or self.bridge == "context"
 
     def check_effect(self) -> None:
-        """Check that every chosen option has an effect.
-
-        Raises:
-            UserError: an option has none.
-        """
+        """Check that every chosen option has an effect."""
         if self.has_attention and not self.attends_before_step and self.readout == "state":
             raise UserError(
                 f"attention `{self.attention}` after the step enters only the readout, and readout `state` ignores it; "

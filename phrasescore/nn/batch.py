@@ -81,12 +81,10 @@ class SourceBatch:
         return len(self.closed if self.spans is None else self.spans)
 
     def reading(self, *, reverse: bool = False, backward: bool = False, shared: bool = True) -> Reading:
-        """Return a reading order.
+        """Return a reading order; with `shared=False` phrases share no nodes even if the batch does.
 
-        Args:
-            reverse: the words last to first, then the end symbol (Sutskever et al. 2014).
-            backward: that sequence from its end, the end symbol first.
-            shared: False shares no nodes even if the batch does.
+        `reverse` reads the words last to first, then the end symbol (Sutskever et al. 2014), `backward` that sequence
+        from its end, the end symbol first.
         """
         shared = shared and self.shared
         key = reverse, backward, shared
@@ -182,12 +180,9 @@ class PairBatch:
     def sharing(
         cls, sources: Phrases | PhrasesInSentences, source_of_pair: NDArray[np.int64], targets: Phrases
     ) -> PairBatch:
-        """Build for scoring: compute each distinct source, and each distinct target prefix of it, once.
+        """Build for scoring from distinct sources, and the source index and the target of each pair.
 
-        Args:
-            sources: the distinct source phrases, without end symbols.
-            source_of_pair: the index of the source of each pair.
-            targets: the target phrase of each pair, without end symbols.
+        Each source, and each distinct prefix of its targets, is computed once. Phrases are without end symbols.
         """
         # Padded with copies of the last source; see `rounded_up`.
         filled = np.pad(np.arange(len(sources)), (0, rounded_up(len(sources)) - len(sources)), "edge")
@@ -196,11 +191,9 @@ class PairBatch:
 
     @classmethod
     def apart(cls, sources: Phrases | PhrasesInSentences, targets: Phrases) -> PairBatch:
-        """Build for training: pairs share nothing except the source sentences of phrases in context.
+        """Build for training from the source and the target of each pair, longest target first.
 
-        Args:
-            sources: the source phrase of each pair, without end symbols.
-            targets: the target phrase of each pair, without end symbols, longest first.
+        Pairs share nothing except the source sentences of phrases in context. Phrases are without end symbols.
         """
         return cls._assemble(
             SourceBatch.of(sources, shared=False), keep_apart(targets), np.arange(len(targets)), targets

@@ -73,11 +73,7 @@ Bridge = ContextBridge | LastStateBridge | BothDirectionsBridge
 
 
 def make_bridge(config: ModelConfig, encoder: Encoder, unit: RecurrentUnit) -> Bridge:
-    """Build the bridge to a decoder of this unit.
-
-    Raises:
-        UserError: the encoder lacks a direction, a layer or a cell that the bridge needs.
-    """
+    """Build the bridge to a decoder of this unit; what the encoder lacks for it is an error."""
     form, layers = config.bridge, config.decoder_layers
     if form == "context":
         return ContextBridge(encoder.context, unit.state, layers)

@@ -84,11 +84,7 @@ class Decoder(nn.Module):
     """
 
     def __init__(self, words: int, config: ModelConfig, encoder: Encoder) -> None:
-        """Build with weights yet to be initialised; `words` is the size of the target vocabulary.
-
-        Raises:
-            UserError: options of the architecture are incompatible.
-        """
+        """Build with weights yet to be initialised; `words` is the size of the target vocabulary."""
         super().__init__()
         self.attends_before_step, self.feeds_summary = config.attends_before_step, config.feeds_summary
         fixed = encoder.context if config.feed_context else 0

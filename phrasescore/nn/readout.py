@@ -119,11 +119,7 @@ def _below_zeros(word_Nx: Tensor, rows: int) -> Tensor:
 
 
 def make_readout(config: ModelConfig, embedding: int, context: int) -> Readout:
-    """Build the readout; `embedding` and `context` are sizes, and 0 if absent.
-
-    Raises:
-        UserError: the readout needs a context and the decoder has none.
-    """
+    """Build the readout; `embedding` and `context` are sizes, and 0 if absent."""
     form = config.readout
     if not context and form not in ("maxout", "state"):
         raise UserError(f"readout `{form}` needs a context; set `attention` or `feed_context`, or `readout` to state")

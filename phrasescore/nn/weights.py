@@ -43,11 +43,7 @@ def without_numbers(build: Callable[[], NetworkT]) -> NetworkT:
 
 
 def check_size(build: Callable[[], nn.Module]) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each tensor of a network by name.
-
-    Raises:
-        UserError: the network has more than `MOST_PARAMETERS`, or `build` fails.
-    """
+    """Return the shape of each tensor of a network by name; more than `MOST_PARAMETERS` are an error."""
     try:
         network = without_numbers(build)
     except RuntimeError:
