@@ -9,9 +9,8 @@ from __future__ import annotations
 import heapq
 import math
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -82,7 +81,7 @@ class Inspection:
 
 def inspect_phrase(scorer: EncoderDecoderScorer, phrase: bytes, table: TableReader | None, top: int) -> Inspection:
     """Return what a network has learnt about an input phrase; lists have at most `top` items."""
-    candidates: list[Candidate] = []
+    candidates: dict[bytes, float] = {}
     others: list[bytes] = []
     if table is not None:
         candidates, others = look_up(table, scorer.direction, phrase, _COMPARED)
@@ -103,17 +102,18 @@ def inspect_phrase(scorer: EncoderDecoderScorer, phrase: bytes, table: TableRead
 
 
 def _best_targets(
-    scorer: EncoderDecoderScorer, phrase: bytes, candidates: Sequence[Candidate], top: int
+    scorer: EncoderDecoderScorer, phrase: bytes, candidates: Mapping[bytes, float], top: int
 ) -> list[Target]:
-    probabilities: list[float | None] = [math.log(candidate.probability) for candidate in candidates]
-    texts = [candidate.output for candidate in candidates]
+    texts = list(candidates)
     if not candidates:
         # Use a larger beam than is shown, because the best targets need not begin with the most probable words.
         searching = SearchConfig(beam=2 * top, n_best=top, length_penalty="none")
         texts = [one.text for one in Translator(scorer, searching).translate([phrase])[0]]
-        probabilities = [None] * len(texts)
     pairs = Occurrences(*orient(([phrase] * len(texts), texts), scorer.direction))
-    targets = list(map(Target, texts, word_log_probs(scorer, pairs), probabilities))
+    targets = [
+        Target(text, words_I, math.log(candidates[text]) if candidates else None)
+        for text, words_I in zip(texts, word_log_probs(scorer, pairs), strict=True)
+    ]
     by_network = sorted(targets, key=lambda one: -one.log_prob)
     by_table = sorted(targets, key=lambda one: -(one.in_table or 0.0))
     shown = {one.text for one in (*by_network[:top], *by_table[:top])}
@@ -185,7 +185,7 @@ def nearest(query_d: Vectors, vectors_Pd: Vectors, number: int) -> list[tuple[in
 
 @torch.inference_mode()
 def word_log_probs(scorer: EncoderDecoderScorer, occurrences: Occurrences) -> list[NDArray[np.float64]]:
-    """Return ln p(y_t | y_<t, x) of the words and the end symbol that each pair predicts; of several networks the mean."""
+    """Return ln p(y_t | y_<t, x) of the words and the end symbol of each pair; of several networks the mean."""
     pairs = scorer.encode(occurrences)
     found = [np.zeros(0)]
     for batch in scorer.batches(pairs):
@@ -200,23 +200,15 @@ def word_log_probs(scorer: EncoderDecoderScorer, occurrences: Occurrences) -> li
     return by_pair if pairs.order is None else [by_pair[pair] for pair in np.argsort(pairs.order)]
 
 
-class Candidate(NamedTuple):
-    """An output of an input in the table."""
-
-    output: bytes
-    probability: float
-    """The table's own p(output | input)."""
-
-
 def look_up(
     reader: TableReader, direction: Direction, phrase: bytes, others: int
-) -> tuple[list[Candidate], list[bytes]]:
-    """Return the table's outputs of an input phrase, and its most frequent `others` inputs, in bounded memory.
+) -> tuple[dict[bytes, float], list[bytes]]:
+    """Return the table's outputs of a phrase with their p(output | phrase), and its `others` most frequent inputs.
 
     By `direction`, inputs are the sources or the targets of the table. Ties are broken by a hash, independently of
     their order.
     """
-    candidates: list[Candidate] = []
+    candidates: dict[bytes, float] = {}
     side: Counted = "source" if direction == "target-given-source" else "target"
 
     def inputs() -> Iterator[_Input]:
@@ -226,7 +218,7 @@ def look_up(
                 sides = reader.factors.network_words(entry.source), reader.factors.network_words(entry.target)
                 input_, output = orient(sides, direction)
                 if input_ == phrase:
-                    candidates.append(Candidate(output, table_probability(entry, direction, reader)))
+                    candidates[output] = table_probability(entry, direction, reader)
                 elif input_ != previous:
                     yield entry.occurrences(side, 0.0), zlib.crc32(input_), input_
                 previous = input_

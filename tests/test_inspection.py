@@ -14,7 +14,6 @@ import torch
 import phrasescore
 from phrasescore.errors import UserError
 from phrasescore.inspection import (
-    Candidate,
     Gates,
     encoder_gates,
     look_up,
@@ -134,14 +133,14 @@ def table(tmp_path: Path) -> Path:
 
 def test_a_phrase_and_the_most_frequent_others(table: Path) -> None:
     candidates, others = look_up(TableReader(table), "target-given-source", b"a b", 10)
-    assert candidates == [Candidate(b"x", 0.25), Candidate(b"y z", 0.75)]
+    assert candidates == {b"x": 0.25, b"y z": 0.75}
     assert others == [b"d", b"c"]
-    assert look_up(TableReader(table), "target-given-source", b"nowhere", 1) == ([], [b"d"])
+    assert look_up(TableReader(table), "target-given-source", b"nowhere", 1) == ({}, [b"d"])
 
 
 def test_a_phrase_in_the_other_direction(table: Path) -> None:
     candidates, others = look_up(TableReader(table), "source-given-target", b"x", 10)
-    assert candidates == [Candidate(b"a b", 0.5), Candidate(b"c", 0.5)]
+    assert candidates == {b"a b": 0.5, b"c": 0.5}
     assert others == [b"w", b"y z"]
 
 

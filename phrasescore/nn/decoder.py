@@ -77,10 +77,10 @@ Prediction = tuple[Tensor, DecoderState, Tensor | None]
 
 
 class Decoder(nn.Module):
-    """The recurrent decoder of appendix A.1.2 and its variants.
+    """The recurrent decoder of section 2.2 and appendix A.1.2, and its variants.
 
-    h'_0 comes from the bridge, h'_t from e(y_{t-1}), h'_{t-1} and the context, with e(y_0) = 0. The context is c, or
-    that of attention, or absent.
+    h'_t = f(h'_{t-1}, e(y_{t-1}), c) from the h'_0 of the bridge, with e(y_0) = 0. The context is c, or that of
+    attention, or absent.
     """
 
     def __init__(self, words: int, config: ModelConfig, encoder: Encoder) -> None:

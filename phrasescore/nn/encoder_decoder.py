@@ -43,7 +43,7 @@ class EncoderDecoder(nn.Module):
         self.encoder.prepare(batch.sources)
 
     def forward(self, batch: PairBatch, teacher_forcing: float = 1.0, draws_T: Tensor | None = None) -> Tensor:
-        """Return ln p(y_t | y_<t, x) of every predicted symbol of the batch, [I] (Eq. 2 and 4).
+        """Return ln p(y_t | y_<t, x) of every predicted symbol of the batch, [I]; Eq. 4 is the mean of their sums.
 
         Args:
             batch: the pairs.
@@ -57,10 +57,11 @@ class EncoderDecoder(nn.Module):
             draws_T = torch.rand(len(batch.target.sizes)) if draws_T is None else draws_T
             free = (draws_T >= teacher_forcing).tolist()
         s_Ar = self.decoder(batch, self.encoder(batch.sources), free, self._best_word)
-        return self.softmax.log_prob(s_Ar, batch.node_I, batch.symbol_I)
+        log_prob_I, _ = self.softmax.log_probs(s_Ar, batch.node_I, batch.symbol_I)
+        return log_prob_I
 
     def pair_scores(self, batch: PairBatch) -> Tensor:
-        """Return ln p(target | source) of every pair, end symbol included, summed in 64 bits, [P]."""
+        """Return ln p(target | source) of every pair (Eq. 3), end symbol included, summed in 64 bits, [P]."""
         log_prob_I: Tensor = self(batch).double()
         return log_prob_I.new_zeros(batch.pairs).index_add_(0, batch.pair_I, log_prob_I)
 

@@ -87,8 +87,7 @@ class NeuralLanguageModel(nn.Module):
 
     def forward(self, contexts_Ac: Tensor, words_A: Tensor) -> tuple[Tensor, Tensor]:
         """Return ln p of a word after each context, and ln Z, [A] each."""
-        node_A = torch.arange(len(words_A), device=words_A.device)
-        return self.softmax.log_prob_and_norm(self.hidden(contexts_Ac), node_A, words_A)
+        return self.log_probs(contexts_Ac, torch.arange(len(words_A), device=words_A.device), words_A)
 
     def log_probs(
         self, contexts_Ac: Tensor, node_I: Tensor, words_I: Tensor, log_norm_A: Tensor | None = None
@@ -99,5 +98,5 @@ class NeuralLanguageModel(nn.Module):
         """
         s_Ar = self.hidden(contexts_Ac)
         if log_norm_A is None:
-            return self.softmax.log_prob_and_norm(s_Ar, node_I, words_I)
+            return self.softmax.log_probs(s_Ar, node_I, words_I)
         return self.softmax.logit(s_Ar, node_I, words_I) - log_norm_A[node_I], log_norm_A

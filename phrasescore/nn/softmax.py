@@ -34,7 +34,7 @@ _LOGSUMEXP_ROWS = 16
 
 
 class WordSoftmax(nn.Module):
-    """G_l and b: the softmax layer over the words of the target vocabulary."""
+    """G_l and b: the softmax layer over the words of the target vocabulary (Cho et al. 2014, Eq. 2)."""
 
     def __init__(self, words: int, size: int) -> None:
         super().__init__()
@@ -42,12 +42,7 @@ class WordSoftmax(nn.Module):
         self.product_dtype: torch.dtype | None = None
         """The type of the matrix products; None for that of the weights."""
 
-    def log_prob(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> Tensor:
-        """Return ln p of each symbol at its node, [I]."""
-        log_prob_I, _ = self.log_prob_and_norm(s_Ar, node_I, symbol_I)
-        return log_prob_I
-
-    def log_prob_and_norm(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> tuple[Tensor, Tensor]:
+    def log_probs(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> tuple[Tensor, Tensor]:
         """Return ln p of each symbol at its node, [I], and ln sum_v exp(l_v) of each node, [A]."""
         # `product_dtype` takes the place of autocast.
         dtype = self.product_dtype or self.words.weight.dtype

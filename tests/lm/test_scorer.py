@@ -136,13 +136,13 @@ def test_contexts_that_come_back_are_not_summed_again(
     scorer, plain = make_scorer(), make_scorer()
     scorer.norms = NgramCache()
     summed: list[int] = []
-    sums = scorer.model.network.softmax.log_prob_and_norm
+    sums = scorer.model.network.softmax.log_probs
 
     def count_rows(s_Ar: Tensor, *others: Tensor) -> tuple[Tensor, Tensor]:
         summed.append(len(s_Ar))
         return sums(s_Ar, *others)
 
-    monkeypatch.setattr(scorer.model.network.softmax, "log_prob_and_norm", count_rows)
+    monkeypatch.setattr(scorer.model.network.softmax, "log_probs", count_rows)
     for sentences in (SENTENCES[::3], SENTENCES, SENTENCES):
         assert scorer.sentence_log_probs(sentences) == pytest.approx(plain.sentence_log_probs(sentences), abs=1e-4)
     asked = [ngram for sentence in SENTENCES for ngram in contexts(scorer, sentence)]

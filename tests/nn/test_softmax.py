@@ -34,7 +34,7 @@ def test_log_prob_is_the_log_softmax(
     if scale > 1:
         assert expected.min() < -100
     with torch.set_grad_enabled(wants_gradient):
-        log_prob = found.float().log_prob(states, node, symbol)
+        log_prob = found.float().log_probs(states, node, symbol)[0]
     assert torch.allclose(log_prob.double(), expected, atol=1e-4, rtol=1e-5)
 
 
@@ -44,7 +44,7 @@ def test_gradients_are_those_of_the_log_softmax(scale: float) -> None:
     found.double()
     weight = torch.linspace(-1, 2, 140, dtype=torch.float64)
     gradients = []
-    for log_prob in (found.log_prob, lambda s, n, y: log_probs(found, s)[n, y]):
+    for log_prob in (lambda s, n, y: found.log_probs(s, n, y)[0], lambda s, n, y: log_probs(found, s)[n, y]):
         s = states.double().requires_grad_()
         found.zero_grad()
         (log_prob(s, node, symbol) * weight).sum().backward()  # type: ignore[no-untyped-call]
@@ -62,7 +62,7 @@ def test_gradients_of_improbable_words_are_finite(gap: int, dtype: torch.dtype |
     found = WordSoftmax(3, 1)
     found.product_dtype = dtype
     gradients = []
-    for log_prob in (found.log_prob, lambda s, n, y: log_probs(found, s)[n, y]):
+    for log_prob in (lambda s, n, y: found.log_probs(s, n, y)[0], lambda s, n, y: log_probs(found, s)[n, y]):
         with torch.no_grad():
             found.words.weight.copy_(torch.tensor([[5.0], [5.0], [-3.0]]))
             found.words.bias.copy_(torch.tensor([0.0, float(gap), 0.0]))
@@ -85,7 +85,7 @@ def test_the_norm_and_its_gradient(scale: float) -> None:
     gradients = []
 
     def ours(s: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return found.log_prob_and_norm(s, node, symbol[:50])
+        return found.log_probs(s, node, symbol[:50])
 
     def theirs(s: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return log_probs(found, s)[node, symbol[:50]], torch.logsumexp(found.words(s), dim=1)
@@ -107,7 +107,7 @@ def test_the_norm_and_its_gradient(scale: float) -> None:
 
 def test_logits_are_log_probs_before_normalisation() -> None:
     found, states, node, symbol = layer(50, 8, 1.0)
-    log_prob, log_norm = found.log_prob_and_norm(states, node, symbol)
+    log_prob, log_norm = found.log_probs(states, node, symbol)
     assert torch.allclose(found.logit(states, node, symbol) - log_norm[node], log_prob, atol=1e-5)
 
 
@@ -117,7 +117,7 @@ def test_sixteen_bit_probabilities_sum_to_one(scale: float) -> None:
     found, states, _, _ = layer(300, 20, scale)
     found.product_dtype = torch.bfloat16
     node, symbol = torch.arange(70).repeat_interleave(300), torch.randperm(300).repeat(70)
-    log_prob = found.log_prob(states, node, symbol).detach().double()
+    log_prob = found.log_probs(states, node, symbol)[0].detach().double()
     assert log_prob.max() < 1e-3
     assert (log_prob.exp().view(70, 300).sum(1) - 1).abs().max() < 2e-3
 
@@ -125,9 +125,9 @@ def test_sixteen_bit_probabilities_sum_to_one(scale: float) -> None:
 def test_sixteen_bit_products_keep_confident_predictions_accurate() -> None:
     found, states, node, _ = layer(300, 20, 6.0)
     symbol = log_probs(found, states).argmax(1)[node]
-    exact = found.log_prob(states, node, symbol).double()
+    exact = found.log_probs(states, node, symbol)[0].double()
     found.product_dtype = torch.bfloat16
-    rounded = found.log_prob(states, node, symbol).double()
+    rounded = found.log_probs(states, node, symbol)[0].double()
     error = (rounded - exact).abs()
     assert error.max() < 0.05
     confident = exact > -0.05

@@ -118,13 +118,13 @@ def test_an_ngram_is_scored_once(feature: NeuralLanguageModelFeature) -> None:
 def test_a_context_is_normalised_once(feature: NeuralLanguageModelFeature, monkeypatch: pytest.MonkeyPatch) -> None:
     """A context is normalised once, also if later stacks ask for other words after it."""
     softmax, summed = feature._scorer.model.network.softmax, []
-    sums = softmax.log_prob_and_norm
+    sums = softmax.log_probs
 
     def count_rows(s_Ar: torch.Tensor, *others: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         summed.append(len(s_Ar))
         return sums(s_Ar, *others)
 
-    monkeypatch.setattr(softmax, "log_prob_and_norm", count_rows)
+    monkeypatch.setattr(softmax, "log_probs", count_rows)
     start = feature.begin([(b"A", b"B"), (b"A", b"C"), (b"C",)])
     values = [feature.extend(np.array([start]), np.array([phrase]), is_end=False)[0] for phrase in range(3)]
     assert summed == [2]
