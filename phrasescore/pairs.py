@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from phrasescore.configuration import option, setting
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name, full_disk_told
-from phrasescore.phrases import Ids, Phrases, offsets_of
+from phrasescore.phrases import Ids, Phrases, hash_pairs, hash_phrases, offsets_of
 from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.table.reader import TableReader
 from phrasescore.text import Log, ProgressCallback, counted, no_log, no_progress
@@ -35,7 +35,6 @@ Direction = Literal["target-given-source", "source-given-target"]
 Weights = NDArray[np.float32]
 
 _REMAP_IDS = 1 << 22
-_HASHED_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -162,33 +161,6 @@ def open_sides(folder: Path) -> Iterator[tuple[Side, Side]]:
     place = f"a temporary file in {folder}"
     with full_disk_told(place), closing(Side(folder)) as source_side, closing(Side(folder)) as target_side:
         yield source_side, target_side
-
-
-def hash_phrases(phrases: Phrases) -> NDArray[np.uint64]:
-    """Return 64 well-mixed bits for each phrase, equal for equal phrases."""
-    starts = range(0, len(phrases), _HASHED_AT_ONCE)
-    pieces = (phrases.take(np.arange(start, min(start + _HASHED_AT_ONCE, len(phrases)))) for start in starts)
-    return np.concatenate([np.zeros(0, np.uint64), *map(_hash, pieces)])
-
-
-def _hash(phrases: Phrases) -> NDArray[np.uint64]:
-    position = np.arange(len(phrases.ids)) - np.repeat(phrases.offsets[:-1], phrases.lengths)
-    mixed = _mix(phrases.ids.astype(np.uint64) + (position.astype(np.uint64) << np.uint64(40)))
-    sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(mixed)))
-    return _mix(sums[phrases.offsets[1:]] - sums[phrases.offsets[:-1]])
-
-
-def hash_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return 64 well-mixed bits for each pair, from the hashes of its sides."""
-    return _mix(first + np.uint64(1)) ^ second
-
-
-def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the finaliser of SplitMix64: a bijection that spreads each bit over all others."""
-    bits = bits + np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,10 @@ from phrasescore.pairs import (
     PhrasePairs,
     choose_vocabularies,
     finish_sides,
-    hash_pairs,
     open_sides,
     orient,
 )
-from phrasescore.phrases import Phrases
+from phrasescore.phrases import Phrases, hash_pairs
 from phrasescore.text import (
     Log,
     ProgressCallback,

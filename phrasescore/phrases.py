@@ -1,4 +1,4 @@
-"""Lists of phrases as word ids, in one flat array with offsets."""
+"""Lists of phrases as word ids, in one flat array with offsets, and their hashes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ Ids = NDArray[np.int32]
 Offsets = NDArray[np.int64]
 
 _COUNTED_AT_ONCE = 1 << 22
+_HASHED_AT_ONCE = 1 << 16
 
 
 def offsets_of(lengths: NDArray[np.integer | np.bool_]) -> Offsets:
@@ -115,3 +116,30 @@ class PhrasesInSentences:
         """Return the phrases without their sentences."""
         starts = self.sentences.offsets[self.sentence_S] + self.first_S
         return Phrases(self.sentences.ids[ranges(starts, self.lengths)], offsets_of(self.lengths))
+
+
+def hash_phrases(phrases: Phrases) -> NDArray[np.uint64]:
+    """Return 64 well-mixed bits for each phrase, equal for equal phrases."""
+    starts = range(0, len(phrases), _HASHED_AT_ONCE)
+    pieces = (phrases.take(np.arange(start, min(start + _HASHED_AT_ONCE, len(phrases)))) for start in starts)
+    return np.concatenate([np.zeros(0, np.uint64), *map(_hash, pieces)])
+
+
+def _hash(phrases: Phrases) -> NDArray[np.uint64]:
+    position = np.arange(len(phrases.ids)) - np.repeat(phrases.offsets[:-1], phrases.lengths)
+    mixed = _mix(phrases.ids.astype(np.uint64) + (position.astype(np.uint64) << np.uint64(40)))
+    sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(mixed)))
+    return _mix(sums[phrases.offsets[1:]] - sums[phrases.offsets[:-1]])
+
+
+def hash_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return 64 well-mixed bits for each pair, from the hashes of its sides."""
+    return _mix(first + np.uint64(1)) ^ second
+
+
+def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the finaliser of SplitMix64: a bijection that spreads each bit over all others."""
+    bits = bits + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))

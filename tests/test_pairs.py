@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.pairs import DataConfig, PairData, hash_phrases, open_sides, read_table
-from phrasescore.phrases import Phrases
+from phrasescore.pairs import DataConfig, PairData, open_sides, read_table
+from phrasescore.phrases import Phrases, hash_phrases
 from tests.conftest import MINI
 
 LINES = gzip.decompress((MINI / "phrase-table.gz").read_bytes()).splitlines()

@@ -27,8 +27,7 @@ from phrasescore.model_files import LANGUAGE_MODEL, TRAINING_STATE
 from phrasescore.model_folder import save_lm_description
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.nn.weights import check_size
-from phrasescore.pairs import hash_phrases
-from phrasescore.phrases import Phrases
+from phrasescore.phrases import Phrases, hash_phrases
 from phrasescore.text import Log, no_log, text_lines, utf8_lines
 from phrasescore.training.batches import hold_out_sentences
 from phrasescore.training.layers import Layer, by_section, check_nothing_is_held_out

@@ -37,8 +37,7 @@ from numpy.typing import NDArray
 from phrasescore.errors import UserError
 from phrasescore.model_files import WEIGHTS, network_file, read_description, write_description
 from phrasescore.model_folder import Trained, open_weights, read_weights, save_tensors
-from phrasescore.pairs import hash_pairs
-from phrasescore.phrases import Offsets, offsets_of, ranges
+from phrasescore.phrases import Offsets, hash_pairs, offsets_of, ranges
 from phrasescore.scoring.columns import EXPECTED_BLEU, Column
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores, fingerprint_of

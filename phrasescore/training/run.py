@@ -19,8 +19,9 @@ from phrasescore.model_files import ENCODER_DECODER, TRAINING_STATE
 from phrasescore.model_folder import save_description
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.weights import check_size, start_at_frequencies
-from phrasescore.pairs import PairData, PhrasePairs, hash_pairs, hash_phrases, read_table
+from phrasescore.pairs import PairData, PhrasePairs, read_table
 from phrasescore.parallel_text import ParallelText, SentenceConfig, first_sentences, read_sentences
+from phrasescore.phrases import hash_pairs, hash_phrases
 from phrasescore.training.batches import hold_out_sentences, split_held_out
 from phrasescore.training.bleu import BleuSample, load_corpus_bleu
 from phrasescore.training.in_context import ContextTask
