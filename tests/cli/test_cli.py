@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
+from safetensors.torch import load_file
 
 import phrasescore
 from moses_integration.cli import make_parser as make_smt_parser
 from phrasescore.cli import make_parser
+from phrasescore.model_folder import save_tensors
 from phrasescore.training.layers import read_preset
 from phrasescore.training.settings import DEFAULT_PRESETS, PRESETS
 from tests.cli.running import ENVIRONMENT, MODEL, run
@@ -708,7 +709,7 @@ def test_scores_that_are_no_numbers_are_one_sentence(tmp_path: Path, command: st
     model, text = tmp_path / "model", tmp_path / "text"
     shutil.copytree(MODEL, model)
     weights = load_file(model / "weights.safetensors")
-    save_file({name: tensor * 1e30 for name, tensor in weights.items()}, model / "weights.safetensors")
+    save_tensors(model, {name: tensor * 1e30 for name, tensor in weights.items()})
     text.write_bytes(b"the ||| le ||| 1\n" if command == "annotate" else b"the\tle\n")
     message = (
         f"{model}: gives scores that are no log-probabilities; its weights are damaged, copy the model folder again or "

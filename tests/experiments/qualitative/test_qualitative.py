@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from experiments.markdown import figures
 from experiments.qualitative import probes
@@ -21,6 +21,7 @@ from experiments.qualitative.loaded_table import LoadedTable, load_table
 from experiments.qualitative.pictures import place_labels
 from experiments.qualitative.probes import Probes, Settings, alike_in_words, correlations, pair_scores
 from phrasescore.errors import UserError
+from phrasescore.model_folder import save_tensors
 from phrasescore.pictures import write_figure
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.table.reader import TableReader
@@ -248,8 +249,7 @@ def test_a_network_of_the_other_direction_is_refused(tmp_path: Path) -> None:
     reverse = shutil.copytree(MODEL, tmp_path / "reverse")
     description = json.loads((reverse / "config.json").read_bytes())
     (reverse / "config.json").write_text(json.dumps({**description, "direction": "source-given-target"}))
-    # Remove the digest of the description.
-    save_file(load_file(reverse / "weights.safetensors"), reverse / "weights.safetensors")
+    save_tensors(reverse, load_file(reverse / "weights.safetensors"))
     with pytest.raises(UserError, match="reverse: was trained for source-given-target; give a network trained for"):
         analyse(reverse, TABLE, tmp_path / "report", SMALL, "cpu", lambda text: None)
     assert not (tmp_path / "report").exists()

@@ -14,7 +14,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.numpy import load_file, save_file
+from safetensors.torch import load_file
 
 from moses_integration.decoder.cslm import NeuralLanguageModelFeature
 from moses_integration.decoder.graph import SearchGraph
@@ -26,6 +26,7 @@ from moses_integration.tuning.tune import start_tuner
 from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.errors import UserError
 from phrasescore.lm.ngram_cache import ngram_keys
+from phrasescore.model_folder import save_tensors
 from tests.moses_integration.decoder.searching import (
     NARROW,
     TOLERANCE,
@@ -207,7 +208,7 @@ def test_models_that_share_a_file_have_separate_scores(
     changed = tmp_path / "changed"
     shutil.copytree(neural_model, changed)
     weights = load_file(changed / "weights.safetensors")
-    save_file({**weights, "second.bias": weights["second.bias"] + 1}, changed / "weights.safetensors")
+    save_tensors(changed, {**weights, "second.bias": weights["second.bias"] + 1})
     for network, backoff, unnormalised in product((neural_model, changed), language_models[:2], (False, True)):
         for served in (0, 1):
             feature = NeuralLanguageModelFeature(
