@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import torch
 
 from phrasescore.errors import UserError
-from phrasescore.processes import process_number
+from phrasescore.workers import process_number
 from phrasescore.workers import available_cores
 
 Precision = Literal["auto", "fp32", "bf16"]

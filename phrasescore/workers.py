@@ -4,100 +4,72 @@
         for result in map_ordered(task, items, workers):
             ...
 
-Workers are processes of this machine, workers of a Dask scheduler, or this process (`Serial`). A task is picklable,
-preferably a frozen dataclass of paths and settings. The task of a lost worker is retried on another worker.
+Workers are processes of this machine or those of a Dask scheduler; None stands for this process alone. Tasks, items and
+results are picklable. Each worker receives a task once, however many items it processes. The task of a killed worker is
+run again.
+
+The pools of `concurrent.futures`, `multiprocessing` and loky do not survive a process that the system kills for lack of
+memory while it sends a result. Here each process has its own pipe, which closes with the process.
 """
 
 from __future__ import annotations
 
 import io
-import logging
 import os
 import pickle
+import signal
+import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import CancelledError, Future, wait
-from contextlib import contextmanager
-from dataclasses import dataclass
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from itertools import count
+from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from phrasescore.errors import UserError, WorkersLostError, sentence_of, spelled
-from phrasescore.processes import Processes
+from phrasescore.errors import UserError, WorkersLostError
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from phrasescore.dask_workers import DaskWorkers
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Value = TypeVar("Value")
-Value_co = TypeVar("Value_co", covariant=True)
+Workers: TypeAlias = "ProcessPool | DaskWorkers"
 
 _TASKS_AHEAD = 2
-"""Queued tasks per worker: enough to keep it busy, few enough for memory."""
-_SECONDS_TO_CONNECT = 20
-_SECONDS_WITHOUT_WORKERS = 600
-"""How long to wait for workers of a scheduler that has none, because workers may still be starting."""
-_SECONDS_BETWEEN_LOOKS = 10
-
-
-class Answer(Protocol):
-    """The future result of a task, from a process or from Dask."""
-
-    def done(self) -> bool:
-        """Return whether the result is available."""
-        ...
-
-    def result(self) -> Any:
-        """Wait for the result.
-
-        Raises:
-            BaseException: the error of the task, or WorkersLostError.
-        """
-        ...
-
-    def cancel(self) -> object:
-        """Cancel the task if it has not started."""
-        ...
-
-
-class Workers(Protocol):
-    """The workers that run tasks."""
-
-    @property
-    def number(self) -> int:
-        """The number of workers."""
-        ...
-
-    def submit(self, task: Callable[[Any], Any], item: Any) -> Answer:
-        """Run a task for an item on a worker."""
-        ...
+"""Queued items per worker: enough to keep it busy, few enough for memory."""
+_UNGUARDED = (
+    "no worker process could start, because each imports the script that called it; make the script a file and put its "
+    'code under `if __name__ == "__main__":`, or use one process'
+)
 
 
 def map_ordered(
-    task: Callable[[Item], Result], items: Iterable[Item | None], workers: Workers
+    task: Callable[[Item], Result], items: Iterable[Item], workers: Workers | None
 ) -> Generator[Result, None, None]:
     """Yield the task's result for each item, in order; a bounded number of items is read ahead.
-
-    An item of None means that the next item is not available yet, so that available results can be yielded.
 
     Raises:
         WorkersLostError: workers are lost repeatedly.
         BaseException: the error of the task for the first item that fails.
     """
-    waiting: deque[Answer] = deque()
+    if workers is None:
+        yield from map(task, items)
+        return
+    waiting: deque[Future[Any]] = deque()
     try:
         for item in items:
-            if item is not None:
-                waiting.append(workers.submit(task, item))
+            waiting.append(workers.submit(task, item))
             while waiting and (len(waiting) >= _TASKS_AHEAD * workers.number or waiting[0].done()):
-                yield waiting.popleft().result()
+                yield workers.result(waiting.popleft())
         while waiting:
-            yield waiting.popleft().result()
+            yield workers.result(waiting.popleft())
     finally:
-        for answer in waiting:
-            answer.cancel()
+        for future in waiting:
+            future.cancel()
 
 
 def available_cores() -> int:
@@ -105,255 +77,236 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Shared(Generic[Value_co]):
-    """A large object that tasks need: workers create it again instead of unpickling it.
-
-    Each worker caches a few of these objects for later tasks.
-    """
-
-    def __init__(self, value: Value_co, make: Callable[[], Value_co] | None = None) -> None:
-        """Hold an object; `make`, hashable and picklable, creates it in a worker. None pickles the object itself."""
-        self._value: Value_co | None = value
-        self._make = make
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ if self._make is None else {"_value": None, "_make": self._make}
-
-    def get(self) -> Value_co:
-        """Return the object.
-
-        Raises:
-            BaseException: the error of `make`.
-        """
-        if self._value is None:
-            assert self._make is not None
-            self._value = _made(self._make)
-        return self._value
-
-
-@lru_cache(maxsize=4)
-def _made(make: Callable[[], Value]) -> Value:
-    return make()
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A file or folder that workers read again and that must have the same content there."""
-
-    name: Path
-    """The path in messages."""
-    place: Path
-    """The absolute path."""
-    digest: str
-    """SHA-256 of the file, or of the weights in the folder."""
-
-    @classmethod
-    def at(cls, path: str | Path, digest: str) -> Self:
-        """Return the file or folder at a path."""
-        return cls(Path(path), Path(path).resolve(), digest)
-
-    def require(self, digest: str | None) -> None:
-        """Check the digest found in the worker.
-
-        Raises:
-            UserError: the digests differ.
-        """
-        if digest != self.digest:
-            raise UserError(f"{self.name}: is another one now than a moment ago; start again when it is complete")
-
-
 @contextmanager
-def start_workers(
-    killed: str,
-    processes: int | None = None,
-    scheduler: str | None = None,
-    threads: int = 1,
-    tries: int = 3,
-    *,
-    apart: bool = False,
-) -> Iterator[Workers]:
+def start_workers(killed: str, processes: int | None = None, scheduler: str | None = None) -> Iterator[Workers | None]:
     """Yield workers and end them afterwards, even during tasks if an exception is raised.
 
     Args:
         killed: the message if workers are killed repeatedly, most likely for lack of memory.
-        processes: number of local processes; None for one per core, 1 for this process.
+        processes: number of local processes; None for one per core. 1 yields None, for this process.
         scheduler: address of a Dask scheduler, whose workers replace local processes.
-        threads: number of threads of each local process.
-        tries: maximum number of attempts of a task whose process is killed.
-        apart: start a separate process even if `processes` is 1, for libraries that would use more threads in this
-            process.
 
     Raises:
         UserError: there is no such scheduler, it has no workers, or Dask is not installed.
     """
     if scheduler is not None:
-        with _dask_workers(killed, scheduler) as workers:
+        from phrasescore.dask_workers import dask_workers
+
+        with dask_workers(killed, scheduler) as workers:
             yield workers
-        return
-    number = processes or available_cores()
-    if number == 1 and not apart:
-        yield Serial()
-        return
-    shared = Processes(killed, number, threads, tries)
+    elif (number := processes or available_cores()) == 1:
+        yield None
+    else:
+        with closing(ProcessPool(killed, number)) as pool:
+            yield pool
+
+
+class ProcessPool:
+    """Spawned processes, each driven by a thread that sends it one item at a time and waits for the result.
+
+    The processes end with their parent and ignore Ctrl-C, which the parent handles by ending them. They are spawned,
+    not forked, because a forked child may inherit a locked lock from a library's thread.
+    """
+
+    def __init__(self, killed: str, number: int, threads: int = 1, tries: int = 3) -> None:
+        """Prepare `number` processes of `threads` threads each; a task may kill `tries` processes."""
+        self.number = number
+        self._killed, self._cores, self._tries = killed, threads, tries
+        self._threads = ThreadPoolExecutor(number, initializer=self._begin_thread)
+        self._own = threading.local()
+        self._numbers = count()
+        self._processes = dict[int, _Process]()
+        self._lock = threading.Lock()
+        self._have_begun = self._is_closed = False
+        # The resource tracker unblocks signals when it starts, so start it before the threads block any.
+        resource_tracker.ensure_running()
+
+    def submit(self, task: Callable[[Any], Any], item: Any) -> Future[Any]:
+        """Start to run a task for an item."""
+        return self._threads.submit(self._run, task, item)
+
+    def result(self, future: Future[Any]) -> Any:
+        """Wait for a result."""
+        return future.result()
+
+    def close(self) -> None:
+        """Kill the processes without waiting for tasks, which may take minutes."""
+        with self._lock:
+            self._is_closed = True
+            for process in self._processes.values():
+                process.kill()
+        self._threads.shutdown(cancel_futures=True)
+        for number in [*self._processes]:
+            self._drop(number)
+
+    def _begin_thread(self) -> None:
+        self._own.number = next(self._numbers)
+        # The process of this thread inherits this.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+    def _run(self, task: Callable[[Any], Any], item: Any) -> Any:
+        """Run a task for an item in the process of this thread."""
+        number: int = self._own.number
+        for _ in range(self._tries):
+            process = self._processes.get(number) or self._start(number)
+            messages = b"" if process.task is task else pickled(task), pickled(item)
+            try:
+                if not process.has_begun:
+                    process.pipe.recv_bytes()
+                    process.has_begun = self._have_begun = True
+                for message in messages:
+                    process.pipe.send_bytes(message)
+                process.task = task
+                outcome = process.pipe.recv_bytes()
+            except (EOFError, OSError, MemoryError) as error:
+                code = self._drop(number)
+                if self._is_closed:
+                    raise CancelledError from error
+                # A script without the guard would spawn processes while a process imports it, which Python forbids.
+                if not self._have_begun and code >= 0:
+                    raise UserError(_UNGUARDED) from error
+                continue
+            value, failure = pickle.loads(outcome)
+            if failure is not None:
+                raise failure
+            return value
+        raise WorkersLostError(self._killed)
+
+    def _start(self, number: int) -> _Process:
+        with self._lock:
+            if self._is_closed:
+                raise CancelledError
+            self._processes[number] = _Process(number, self._cores)
+            return self._processes[number]
+
+    def _drop(self, number: int) -> int:
+        """End a process and return its exit code."""
+        with self._lock:
+            return self._processes.pop(number).end()
+
+
+class _Process:
+    """A process, its pipe, and the task that it has received."""
+
+    def __init__(self, number: int, threads: int) -> None:
+        context = get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.task: Callable[[Any], Any] | None = None
+        self.has_begun = False
+        # Python kills daemons when it exits.
+        self._process = context.Process(target=_serve, args=(theirs, number, threads), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def end(self) -> int:
+        """Kill the process and return its exit code, which is its own if it has exited already."""
+        self.pipe.close()
+        self._process.kill()
+        self._process.join()
+        return self._process.exitcode or 0
+
+
+# In the worker processes
+
+_number: int | None = None
+
+
+def process_number() -> int | None:
+    """Return the index of this worker process among those of its pool, None in the main process.
+
+    A process that replaces a killed one has the index of that.
+    """
+    return _number
+
+
+def _serve(pipe: Connection, number: int, threads: int) -> None:
+    """Report the start, and run tasks until the pipe is closed."""
+    global _number  # noqa: PLW0603
+    _number = number
+    # Libraries read this when they are imported, which happens when a task needs them.
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    task = b""
+    with suppress(EOFError, ConnectionError):
+        pipe.send_bytes(b"")
+        while True:
+            # An empty message stands for the task before.
+            task = pipe.recv_bytes() or task
+            pipe.send_bytes(_outcome(task, pipe.recv_bytes()))
+
+
+def _end_with_parent() -> None:
+    """Wait for the parent to exit, and then exit even during a task."""
+    parent = parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
+
+
+def _outcome(task: bytes, item: bytes) -> bytes:
+    """Return the pickled outcome of a task: (result, None) or (None, error)."""
     try:
-        yield shared
-    finally:
-        shared.end()
+        return pickle.dumps((run_pickled(task, item), None), pickle.HIGHEST_PROTOCOL)
+    except BaseException as error:
+        return pickle.dumps((None, _sendable(error)))
 
 
-class Serial:
-    """This process, which runs each task when it is submitted."""
-
-    number = 1
-
-    def submit(self, task: Callable[[Any], Any], item: Any) -> Answer:
-        """Run the task."""
-        future = Future[Any]()
-        future.set_result(task(item))
-        return future
-
-
-@contextmanager
-def _dask_workers(killed: str, address: str) -> Iterator[Workers]:
-    """Yield the workers of a Dask scheduler."""
+def _sendable(error: BaseException) -> BaseException:
+    """Return an error that pickle can transfer, with its traceback as a note, which pickle would drop."""
+    where = "".join(traceback.format_exception(error))
+    is_for_user = isinstance(error, UserError)
     try:
-        from distributed import Client
-        from distributed.comm.addressing import parse_address, parse_host_port
-        from distributed.comm.registry import get_backend
-        from distributed.core import rpc
-        from distributed.security import Security
-        from distributed.utils import LoopRunner
-    except ImportError as error:
-        raise UserError(f"{spelled('scheduler')}: needs Dask; pip install distributed") from error
-
-    async def greet() -> None:
-        async with rpc(address, connection_args=Security().get_connection_args("client")) as scheduler:
-            await scheduler.identity()
-
-    try:
-        # A client would retry an invalid address for half a minute, and a server that is not a scheduler forever.
-        kind, place = parse_address(address)
-        get_backend(kind)
-        parse_host_port(place)
-        LoopRunner().run_sync(greet, callback_timeout=_SECONDS_TO_CONNECT)
-        client = Client(address, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise UserError(
-            f"{address}: no Dask scheduler answers there; start one by `dask scheduler`, or check the address"
-        ) from error
-    with _silent("distributed.client"), client:
-        yield _Dask(killed, client, address)
+        is_whole = str(pickle.loads(pickle.dumps(error))) == str(error)
+    except Exception:
+        is_whole = False
+    if not is_whole:
+        return UserError(str(error)) if is_for_user else RuntimeError(where)
+    if not is_for_user:
+        error.add_note(where)
+    return error
 
 
-@contextmanager
-def _silent(name: str) -> Iterator[None]:
-    """Silence a logger, because Dask logs a page of internals when the scheduler disappears."""
-    logger = logging.getLogger(name)
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
+def run_pickled(task: bytes, item: bytes) -> Any:
+    """Run a pickled task for a pickled item."""
+    return _task(task)(pickle.loads(item))
 
 
-class _Dask:
-    """The workers of a Dask scheduler, whose number may change during the work."""
-
-    def __init__(self, killed: str, client: Client, address: str) -> None:
-        self._killed, self._client, self._address = killed, client, address
-        # Not pure, because Dask would merge equal calls.
-        self._executor = client.get_executor(pure=False)
-        self._require_workers(_SECONDS_TO_CONNECT)
-
-    @property
-    def number(self) -> int:
-        threads: dict[str, int] = self._client.nthreads()
-        return max(1, sum(threads.values()))
-
-    def _require_workers(self, seconds: float) -> None:
-        """Wait until there are workers.
-
-        Raises:
-            WorkersLostError: there are no workers within `seconds`.
-        """
-        try:
-            self._client.wait_for_workers(1, timeout=seconds)
-        except TimeoutError as error:
-            raise WorkersLostError(
-                f"{self._address}: the scheduler has no workers; start some by "
-                f"`dask worker {self._address} --nthreads 1`"
-            ) from error
-
-    def submit(self, task: Callable[[Any], Any], item: Any) -> Answer:
-        return _DaskAnswer(self._executor.submit(_run_on_worker, _pickled((task, item))), self)
-
-    def result_of(self, future: Future[Any]) -> Any:
-        """Wait for a result; fail if there are no workers, for which a Dask future would wait forever.
-
-        Raises:
-            WorkersLostError: there are no workers, each is killed, or the scheduler has disappeared.
-        """
-        from distributed import KilledWorker
-        from distributed.comm.core import CommClosedError
-
-        try:
-            while not wait([future], _SECONDS_BETWEEN_LOOKS).done:
-                self._require_workers(_SECONDS_WITHOUT_WORKERS)
-            return future.result()
-        except KilledWorker as error:
-            raise WorkersLostError(self._killed) from error
-        except (CancelledError, CommClosedError) as error:
-            raise WorkersLostError(
-                f"{self._address}: the scheduler has gone; start it and its workers again"
-            ) from error
+@lru_cache(maxsize=1)
+def _task(message: bytes) -> Callable[[Any], Any]:
+    task: Callable[[Any], Any] = pickle.loads(message)
+    return task
 
 
-@dataclass(frozen=True)
-class _DaskAnswer:
-    """The future result of a Dask worker."""
-
-    future: Future[Any]
-    workers: _Dask
-
-    def done(self) -> bool:
-        return self.future.done()
-
-    def result(self) -> Any:
-        return self.workers.result_of(self.future)
-
-    def cancel(self) -> None:
-        self.future.cancel()
+# Pickling
 
 
-class _AbsolutePathPickler(pickle.Pickler):
-    """Makes every path absolute, because a Dask worker has another working directory."""
+class Reloadable:
+    """A large object that each worker loads again from its files, once for all tasks, instead of unpickling it."""
+
+    recipe: Callable[[], Any] | None = None
+    """Loads the object; hashable and picklable. None if the object itself is pickled."""
+
+
+@lru_cache(maxsize=4)
+def _reload(recipe: Callable[[], Any]) -> Any:
+    return recipe()
+
+
+class WorkerPickler(pickle.Pickler):
+    """Pickles tasks and items."""
 
     def reducer_override(self, value: Any) -> Any:
-        """Return how to pickle a path; leave everything else to the pickler."""
-        return (type(value), (str(value.absolute()),)) if isinstance(value, Path) else NotImplemented
+        """Return how to pickle a reloadable object; leave everything else to the pickler."""
+        if isinstance(value, Reloadable) and value.recipe is not None:
+            return _reload, (value.recipe,)
+        return NotImplemented
 
 
-def _pickled(value: object) -> bytes:
+def pickled(value: object, pickler: type[WorkerPickler] = WorkerPickler) -> bytes:
+    """Return a pickled task or item."""
     stream = io.BytesIO()
-    _AbsolutePathPickler(stream, pickle.HIGHEST_PROTOCOL).dump(value)
+    pickler(stream, pickle.HIGHEST_PROTOCOL).dump(value)
     return stream.getvalue()
-
-
-def _run_on_worker(message: bytes) -> Any:
-    """Run a pickled task on a Dask worker.
-
-    Raises:
-        UserError: the task failed with an error for the user; the message names the worker.
-    """
-    from distributed import get_worker
-
-    try:
-        task, item = pickle.loads(message)
-        return task(item)
-    except Exception as error:
-        if (sentence := sentence_of(error)) is None:
-            raise
-        # Error classes of other modules may have other arguments, so that unpickling fails.
-        kind = next((kind for kind in type(error).__mro__ if kind.__module__ == UserError.__module__), UserError)
-        raise kind(f"{sentence} (on the Dask worker {get_worker().address})") from error

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from phrasescore.device import Device, settle_memory
-from phrasescore.processes import process_number
+from phrasescore.workers import process_number
 from phrasescore.workers import available_cores, map_ordered, start_workers
 
 CPU, ANY, SECOND = (Device(torch.device(name), None) for name in ("cpu", "cuda", "cuda:1"))
