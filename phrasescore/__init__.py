@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.columns import Column
     from phrasescore.scoring.occurrences import Context, Occurrences
-    from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts, load_scorer, register_scorer
+    from phrasescore.scoring.scorer import PhraseScorer, Scores, load_scorer, register_scorer
     from phrasescore.table.check import TableReport
     from phrasescore.translator import Translation
 
@@ -94,7 +94,7 @@ _MODULES = {
     "TextScores": "lm.text_scores",
     "Translation": "search.translator",
     "UserError": "errors",
-    "WordCounts": "scoring.scorer",
+    "WordCounts": "word_counts",
     "annotate": "library",
     "check": "library",
     "join": "library",

@@ -14,8 +14,7 @@ from typing import Literal, get_args
 import torch
 
 from phrasescore.errors import UserError
-from phrasescore.workers import process_number
-from phrasescore.workers import available_cores
+from phrasescore.workers import available_cores, process_number
 
 Precision = Literal["auto", "fp32", "bf16"]
 

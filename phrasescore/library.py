@@ -24,12 +24,13 @@ from phrasescore.scoring.columns import PER_WORD, Column
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.given_pairs import GivenPairs, GivenPhrases, clean_pairs, clean_phrases, clean_text
 from phrasescore.scoring.occurrences import Occurrences, in_sentences
-from phrasescore.scoring.parts import join_parts, without_descriptions
-from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts, load_scorer, require_in_context
+from phrasescore.scoring.scorer import PhraseScorer, Scores, load_scorer, require_in_context
+from phrasescore.scoring.shards import join_shards, without_descriptions
 from phrasescore.search_config import SearchConfig
 from phrasescore.table.check import TableReport, check_table
 from phrasescore.text import Log, ProgressCallback, chunks, no_log, no_progress
 from phrasescore.translator import Translation, Translator
+from phrasescore.word_counts import WordCounts
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, WordCounts], None]
@@ -127,8 +128,7 @@ def annotate(
     scorer = _loaded(model)
     if scorer.note is not None:
         log(scorer.note)
-    arguments = config.arguments(scorer, log)
-    return annotate_table(table, scorer, output, restart=config.restart, progress=progress, log=log, **arguments)
+    return annotate_table(table, scorer, output, config, progress=progress, log=log)
 
 
 def score(
@@ -317,7 +317,7 @@ def join(parts: Sequence[str | Path], output: str | Path) -> int:
     """
     if isinstance(parts, str | Path):
         raise TypeError(f"parts: is one file; give a list, as [{str(parts)!r}]")
-    return join_parts(without_descriptions([Path(part) for part in parts]), output)
+    return join_shards(without_descriptions([Path(part) for part in parts]), output)
 
 
 def read_report(path: str | Path) -> dict[str, Any]:

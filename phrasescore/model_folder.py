@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -45,11 +45,9 @@ from phrasescore.plugins import check_plugins
 from phrasescore.registry import NotRegisteredError
 from phrasescore.table.factors import Factors
 from phrasescore.vocabulary import Vocabulary
-from phrasescore.workers import Stored
 
 _ADVICE = f"{COPY_AGAIN} or train again"
 
-TrainedT = TypeVar("TrainedT", bound="Trained")
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 
 
@@ -61,22 +59,6 @@ class Trained:
     """The folder it was loaded from."""
     weights_digest: str = ""
     """SHA-256 of the weights file: the provenance of every score."""
-
-    @property
-    def stored(self) -> Stored:
-        """The folder, as input of `load_again`."""
-        return Stored.at(self.folder, self.weights_digest)
-
-
-def load_again(stored: Stored, load: Callable[[Path], TrainedT]) -> TrainedT:
-    """Load a folder in a worker; messages use the name of the folder that the user gave.
-
-    Raises:
-        UserError: the folder is not accessible to the worker, or has changed.
-    """
-    found = load(stored.place)
-    stored.require(found.weights_digest)
-    return replace(found, folder=stored.name)
 
 
 # Encoder-decoders

@@ -15,8 +15,8 @@ from phrasescore.errors import UserError, spelled
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.search_config import SearchConfig
-from phrasescore.unknown_words import UnknownWords
 from phrasescore.vocabulary import UNKNOWN
+from phrasescore.word_counts import WordCounts
 from phrasescore.words import split_words
 
 _MOST_WORDS = 8192
@@ -61,7 +61,7 @@ class Translator:
                 "give a network with attention"
             )
         self._scorer, self._config, self._batch_size = scorer, config, batch_size
-        self.unknown = UnknownWords()
+        self.words = WordCounts()
         """Counted over all sentences so far."""
 
     def translate(self, sentences: Sequence[bytes], first: int = 0) -> list[list[Translation]]:
@@ -71,7 +71,7 @@ class Translator:
         """
         split = [split_words(sentence) for sentence in sentences]
         ids = self._scorer.model.source_vocabulary.encode([b" ".join(words) for words in split])
-        self.unknown.add(int((ids.ids == UNKNOWN).sum()), len(ids.ids))
+        self.words += WordCounts(len(ids.ids), int((ids.ids == UNKNOWN).sum()))
         order = np.argsort(-ids.lengths, kind="stable")
         order = order[ids.lengths[order] > 0]
         found: list[list[Translation]] = [[] for _ in sentences]

@@ -224,7 +224,7 @@ def process_number() -> int | None:
 
 def _serve(pipe: Connection, number: int, threads: int) -> None:
     """Report the start, and run tasks until the pipe is closed."""
-    global _number  # noqa: PLW0603
+    global _number
     _number = number
     # Libraries read this when they are imported, which happens when a task needs them.
     os.environ["OMP_NUM_THREADS"] = str(threads)

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from phrasescore.scoring.annotate import annotate
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import load_scorer
 from tests.conftest import DATA, MINI
+from tests.scoring.annotating import annotate
 
 INI = """\
 [input-factors]

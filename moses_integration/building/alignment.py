@@ -10,6 +10,7 @@ get one thread per direction, because their threads would sum floating-point num
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -28,7 +29,7 @@ from phrasescore.errors import UserError, naming
 from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.text import lines_abreast
 from phrasescore.words import split_words
-from phrasescore.workers import available_cores, map_ordered, start_workers
+from phrasescore.workers import ProcessPool, available_cores, map_ordered
 
 # No IBM model 2: sil-thot 3.5.3 reads out of bounds when it emits that model's training alignments.
 Method = Literal["ibm1", "hmm", "ibm3", "ibm4", "fast-align", "eflomal"]
@@ -87,7 +88,8 @@ def align(source: Path, target: Path, output: Path, method: Method, *, processes
     cores = processes or available_cores()
     threads = max(1, cores // 2) if method == "eflomal" else 1
     killed = f"{source}: its alignment was killed, probably for memory; give fewer or shorter sentence pairs"
-    with start_workers(killed, processes=min(2, cores), threads=threads, tries=1, apart=True) as workers:
+    # A separate process, because libraries would use more threads in this one.
+    with closing(ProcessPool(killed, min(2, cores), threads, tries=1)) as workers:
         sources, targets = map_ordered(partial(_train, method), [(source, target), (target, source)], workers)
     links = unlinked = 0
     with open_output(output) as stream:

@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.toolkits.toolkit import NbestRequest
     from phrasescore.errors import naming
     from phrasescore.files import display_name, read_lines, write_lines
-    from phrasescore.unknown_words import UnknownWords
+    from phrasescore.word_counts import WordCounts
     from phrasescore.words import split_words
 
     nbest = NbestRequest(Path(args.nbest[0]), _size(args.nbest[1])) if args.nbest else None
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
                 unknown = translate(ini.weights(), output, nbest, task.count)
             words = sum(len(split_words(line)) for line in read_lines(source))
             name = display_name(args.source)
-            UnknownWords(words=words, unknown=unknown).warn_if_many(name, "phrase table", reporter.log)
+            WordCounts(words, unknown).warn_if_many_unknown(name, "phrase table", reporter.log)
         if args.prepared:
             return 0
         text = SystemText.of(ini)

@@ -24,7 +24,7 @@ from phrasescore.cli.console import as_line, run_command
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, require_writable
 from phrasescore.text import no_log, text_lines
-from phrasescore.unknown_words import UnknownWords
+from phrasescore.word_counts import WordCounts
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,7 +73,8 @@ def _run(arguments: Sequence[str]) -> int:
     require_writable(nbest, inputs=(switches.one("config"), text, *ini.model_files()))
     with start_decoders(ini, sentences, processes, settings=settings) as pool:
         unknown = _write(pool.run(task, model.weights()), nbest)
-    UnknownWords(words=sum(map(len, sentences)), unknown=unknown).warn_if_many(display_name(text), "phrase table", log)
+    words = WordCounts(sum(map(len, sentences)), unknown)
+    words.warn_if_many_unknown(display_name(text), "phrase table", log)
     return 0
 
 

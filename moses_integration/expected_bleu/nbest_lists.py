@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,8 @@ from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import start_decoders
 from moses_integration.expected_bleu.folds import Fold, Groups
 from moses_integration.tuning.bleu import bleu_statistics
-from phrasescore.files import read_lines, write_lines
 from phrasescore.phrases import Offsets, offsets_of
 from phrasescore.text import text_lines
-from phrasescore.workers import Shared
 
 Pair = tuple[bytes, bytes]
 """Source and target phrase, words separated by one space."""
@@ -84,7 +81,7 @@ class ListTask:
     """Task: list the best translations of a sentence."""
 
     size: int
-    references: Shared[list[bytes]]
+    references: list[bytes]
     needs_arcs: bool = True
 
     def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> NbestList:
@@ -101,7 +98,7 @@ class ListTask:
         texts = [b" ".join(derivation.words) for derivation in derivations]
         return NbestList(
             np.array([d.values_F for d in derivations], np.float32).reshape(-1, model.width),
-            bleu_statistics([self.references.get()[number]], texts),
+            bleu_statistics([self.references[number]], texts),
             np.array(pair_U, np.int32),
             np.array(uses_H, np.int32),
             tuple(numbers),
@@ -138,18 +135,6 @@ def decode_fold(
     """Yield group and n-best list of at most `sentences` random sentences of a fold, by the other system."""
     sources, targets = (list(text_lines(path)) for path in (fold.corpus.source, fold.corpus.target))
     sampled = np.sort(np.random.default_rng(seed).permutation(len(sources))[:sentences]).tolist()
-    references = fold.folder / "references"
-    write_lines(references, (targets[i] for i in sampled))
-    task = ListTask(SIZE, Shared([targets[i] for i in sampled], _Reading(references)))
+    task = ListTask(SIZE, [targets[i] for i in sampled])
     with start_decoders(other.ini, [words_of(sources[i]) for i in sampled], processes) as pool:
         yield from zip(fold.group_N[sampled].tolist(), pool.run(task, other.ini.weights_of_features()), strict=True)
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """Reads the lines of a file in another process."""
-
-    path: Path
-
-    def __call__(self) -> list[bytes]:
-        return list(read_lines(self.path))

@@ -21,9 +21,10 @@ from phrasescore.files.resumable import resumable_output
 from phrasescore.plugins import loaded_plugins
 from phrasescore.scoring.columns import Column
 from phrasescore.scoring.occurrences import Context, Occurrences
-from phrasescore.scoring.scorer import MANY_UNKNOWN, PhraseScorer, ScoringTask, WordCounts
+from phrasescore.scoring.scorer import PhraseScorer, ScoringTask
 from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.text import Log, no_log
+from phrasescore.word_counts import MANY_UNKNOWN, WordCounts
 from phrasescore.workers import map_ordered, start_workers
 
 _KILLED = "scoring positions: a process was killed, most likely for want of memory; use fewer processes"
@@ -54,7 +55,7 @@ class ContextColumns:
         Positions are ordered by sentence. A later run resumes from the checkpoint file `scratch`, which the caller
         removes.
         """
-        task = ScoringTask(self.scorer.shared(), self.columns)
+        task = ScoringTask(self.scorer, self.columns)
         chunks = list(_occurrences(sentences, positions, self.scorer.factors or SURFACE))
         with resumable_output(scratch, self._fingerprint(chunks), restart=self.restart) as known:
             if known.note:
@@ -69,11 +70,10 @@ class ContextColumns:
 
     def _warn_unknown(self, words: WordCounts) -> None:
         """Warn if too many words are outside the scorer's vocabulary for its scores to be meaningful."""
-        sides = ("source", words.source, words.source_unknown), ("target", words.target, words.target_unknown)
-        for side, all_words, unknown in sides:
-            if all_words and unknown >= MANY_UNKNOWN * all_words:
+        for side, share in words.shares().items():
+            if share >= MANY_UNKNOWN:
                 self.log(
-                    f"{unknown / all_words:.2%} of the {side} words are unknown to {self.scorer.name}; check that it "
+                    f"{share:.2%} of the {side} words are unknown to {self.scorer.name}; check that it "
                     "was trained on text that is tokenised and cased as this is"
                 )
 

@@ -27,12 +27,13 @@ from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from phrasescore.scoring.columns import Column
 from phrasescore.scoring.occurrences import Context, Occurrences
+from phrasescore.word_counts import WordCounts
 from phrasescore.words import parse_number, quote
-from phrasescore.workers import Serial, Workers, map_ordered, start_workers
+from phrasescore.workers import Workers, map_ordered, start_workers
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
-    from phrasescore.scoring.scorer import PhraseScorer, WordCounts
+    from phrasescore.scoring.scorer import PhraseScorer
 
 _KILLED = "scoring the list: a process was killed, most likely for want of memory; use fewer processes"
 _AT_ONCE = 4096
@@ -150,7 +151,7 @@ class _Values:
     """Caches the values of a scorer for phrase pairs."""
 
     scorer: PhraseScorer
-    workers: Workers
+    workers: Workers | None
     columns: list[Column] = field(default_factory=list)
     """The columns that the features use."""
     words: WordCounts | None = None
@@ -159,11 +160,11 @@ class _Values:
 
     def values(self, pairs: Sequence[_Pair], sentences: Sequence[Words], column: Column) -> Floats:
         """Return the values of a column, [P]."""
-        from phrasescore.scoring.scorer import ScoringTask, WordCounts
+        from phrasescore.scoring.scorer import ScoringTask
 
         # Sorted pairs share the states of common prefixes within a batch, and each sentence is encoded once.
         new = sorted({*pairs} - self._known.keys())
-        task = ScoringTask(self.scorer.shared(), tuple(self.columns))
+        task = ScoringTask(self.scorer, tuple(self.columns))
         sources, targets = [pair.source for pair in new], [pair.target for pair in new]
         context = None
         if self.scorer.in_context:
@@ -221,7 +222,7 @@ def load_features(
 
     @cache
     def values_of(scorer: PhraseScorer, unit: str) -> _Values:
-        return _Values(scorer, workers or Serial())
+        return _Values(scorer, workers)
 
     def load(spec: FeatureSpec) -> ListFeature:
         if spec.path.is_file():
@@ -247,6 +248,6 @@ def needs_backoff(spec: FeatureSpec) -> bool:
 
 def share_scoring(
     entries: int, device: Device, processes: int | None = None, scheduler: str | None = None
-) -> AbstractContextManager[Workers]:
+) -> AbstractContextManager[Workers | None]:
     """Start workers for a list of `entries` translations (see `start_workers`); score a short list serially."""
     return start_workers(_KILLED, min(device.processes(processes), max(1, -(-entries // _AT_ONCE))), scheduler)

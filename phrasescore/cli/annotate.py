@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
-from phrasescore.cli.annotate_report import advice, make_report, rate, summarise, warn_of_texts
 from phrasescore.cli.console import Reporter, duration
 from phrasescore.cli.options import (
     add_device_options,
@@ -30,10 +31,19 @@ from phrasescore.files import (
 from phrasescore.model_files import files_of_models
 from phrasescore.scoring.annotate_config import AnnotateConfig
 from phrasescore.table.selection import require_table_file
+from phrasescore.text import counted
+from phrasescore.word_counts import MANY_UNKNOWN
 
 if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.estimate import Estimate
+    from phrasescore.scoring.scorer import PhraseScorer
+
+_SCHEMA = 6
+_DOUBT = (
+    "; check that it was trained on this table, or on one with the same languages on the same sides, tokenised and "
+    "cased alike"
+)
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -86,48 +96,42 @@ def run(args: argparse.Namespace) -> int:
     digest = sha256_of_input(args.table) if args.report else None
     settle_memory()
     scorer = load_scorer(*args.models, device=args.device, precision=args.precision)
-    options = config.arguments(scorer, reporter.log)
     models = ", ".join(map(str, args.models))
     reporter.log(f"scoring {display_name(args.table)} with {models} ({scorer.direction}) on {scorer.device}")
     if scorer.note is not None:
         reporter.log(scorer.note)
     if args.dry_run:
-        _print_estimate(estimate(args.table, scorer, **options))
+        _print_estimate(estimate(args.table, scorer, config))
         return 0
     with reporter.task("annotating") as task:
 
-        def on_block(counts: Counts, share: float | None) -> None:
-            task.update(share, f"{counts.lines_read:,} lines, {rate(counts):,.0f} lines/s")
+        def on_chunk(counts: Counts, share: float | None) -> None:
+            task.update(share, f"{counts.lines_read:,} lines, {_rate(counts):,.0f} lines/s")
 
-        counts = annotate(
-            args.table, scorer, args.output, restart=config.restart, progress=on_block, log=reporter.log, **options
-        )
-    summarise(reporter, counts)
-    if options["only_sources"] is not None and config.limit is None and config.shard is None:
-        warn_of_texts(reporter, counts, options["only_sources"].get())
-    columns = options["columns"] or scorer.columns[:1]
-    if (next_command := advice(args.output, config, scorer, counts)) is not None:
+        counts = annotate(args.table, scorer, args.output, config, progress=on_chunk, log=reporter.log)
+    _summarise(reporter, counts)
+    if (next_command := _next_command(args.output, config, scorer, counts)) is not None:
         reporter.log(f"next: {next_command}")
     if args.report:
-        write_json(args.report, make_report(args, config, digest, scorer, columns, counts))
+        write_json(args.report, _report(args, config, digest, scorer, counts))
     return 0
 
 
 def _check_usage(args: argparse.Namespace, config: AnnotateConfig) -> None:
     """Check, before anything is loaded, that the options are compatible and the outputs can be written."""
-    from phrasescore.scoring.parts import description_of
+    from phrasescore.scoring.shards import description_of
 
     config.check(args.table)
     if args.dry_run:
-        refuse_idle(args, ("report",), "with --dry-run")
+        refuse_idle(args, ("report", "scheduler"), "with --dry-run")
         require_table_file(args.table, "dry_run")
     else:
         if args.output is None and sys.stdout.isatty() and config.limit is None:
             raise UsageError("-o: is missing, and a whole table would be printed here; give a file, -o - or --limit")
         args.output = args.output or STANDARD_STREAM
-        part = [description_of(args.output)] if config.shard and args.output != STANDARD_STREAM else []
+        description = [description_of(args.output)] if config.shard and args.output != STANDARD_STREAM else []
         inputs = (args.table, *files_of_models(args.models), *config.only_sources_in)
-        require_writable(args.output, args.report, *part, inputs=inputs)
+        require_writable(args.output, args.report, *description, inputs=inputs)
         if config.restart and args.output == STANDARD_STREAM:
             raise UsageError(
                 f"{spelled('restart')}: changes nothing with standard output, which cannot be resumed; give -o FILE, "
@@ -142,3 +146,73 @@ def _print_estimate(found: Estimate) -> None:
         f"{about}{found.lines:,} lines; about {duration(found.seconds)} and {found.memory / 1e9:.1f} GB of memory, "
         f"processes: {found.processes}"
     )
+
+
+def _rate(counts: Counts) -> float:
+    """Return lines per second."""
+    return (counts.lines_read - counts.lines_of_run_before) / max(counts.seconds, 1e-9)
+
+
+def _summarise(reporter: Reporter, counts: Counts) -> None:
+    """Log the numbers of lines and columns, and anything unusual."""
+    # A shard of a small table may be empty.
+    columns = "" if counts.columns_before is None else f"{counts.columns_before} columns -> {counts.columns_after}, "
+    reporter.log(
+        f"{counted(counts.lines_read, 'line')} read, {counts.lines_written:,} written, {columns}"
+        f"{_rate(counts):,.0f} lines/s"
+    )
+    if counts.lines_of_run_before:
+        reporter.log(f"{counts.lines_of_run_before:,} of them by an interrupted run")
+    if counts.pairs_clipped:
+        reporter.log(f"{counted(counts.pairs_clipped, 'score')} below the floor, clipped")
+    if counts.faulty_lines:
+        reporter.log(
+            f"{counted(counts.faulty_lines, 'faulty line')}, {counts.faulty_lines_kept:,} of them kept; the first: "
+            f"{counts.first_fault}"
+        )
+    for side, share in counts.words.shares().items():
+        doubt = _DOUBT if share >= MANY_UNKNOWN else ""
+        reporter.log(f"{share:.2%} of the {side} words are unknown to the network{doubt}")
+
+
+def _next_command(output: str | Path, config: AnnotateConfig, scorer: PhraseScorer, counts: Counts) -> str | None:
+    """Return the next command, None if most lines are malformed or unknown, or if it cannot be determined."""
+    is_unsound = 2 * counts.faulty_lines > counts.lines_read or counts.words.are_many_unknown()
+    if output == STANDARD_STREAM or is_unsound:
+        return None
+    if config.shard is not None:
+        return "phrasescore join SHARD... -o TABLE, when all of them are there"
+    if config.replace_last is not None or config.limit is not None:
+        return None
+    weight = "" if scorer.columns[0].values == "log-probability" else " --weight W"
+    return f"phrasescore-smt add-column moses.ini --table {quote(str(output))}{weight} -o NEW.ini"
+
+
+def _report(
+    args: argparse.Namespace, config: AnnotateConfig, digest: str | None, scorer: PhraseScorer, counts: Counts
+) -> dict[str, Any]:
+    """Return the counts and the provenance of the scores; `digest` is the SHA-256 of the table."""
+    from phrasescore.scoring.columns import FLOOR
+    from phrasescore.versions import versions
+
+    return {
+        "schema": _SCHEMA,
+        "input": str(args.table),
+        "input_sha256": digest,
+        "output": str(args.output),
+        "scorer": scorer.described(),
+        "columns": {
+            "names": [column.name for column in config.columns_of(scorer)],
+            "replace_last": config.replace_last,
+            "floor": FLOOR,
+        },
+        "lines": {
+            "only_sources_in": [str(path) for path in config.only_sources_in] or None,
+            "limit": config.limit,
+            "shard": config.shard,
+            "on_error": config.on_error,
+        },
+        "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
+        "counts": asdict(counts),
+        "versions": versions(),
+    }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream
-from phrasescore.scoring.parts import join_parts, without_descriptions
+from phrasescore.scoring.shards import join_shards, without_descriptions
 from phrasescore.text import counted
 
 
@@ -21,11 +21,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         examples=("phrasescore join part.*.gz -o phrase-table.rnn.gz",),
     )
     parser.add_argument(
-        "parts",
+        "shards",
         nargs="+",
         type=Path,
-        metavar="PART",
-        help="outputs of all jobs, in any order; PART.part.json must be beside each",
+        metavar="SHARD",
+        help="outputs of all jobs, in any order; SHARD.shard.json must be beside each",
     )
     parser.add_argument(
         "-o",
@@ -41,7 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
-    parts = without_descriptions(args.parts)
-    lines = join_parts(parts, args.output)
-    Reporter(quiet=args.quiet).log(f"joined {counted(len(parts), 'part')}: {counted(lines, 'line')}")
+    shards = without_descriptions(args.shards)
+    lines = join_shards(shards, args.output)
+    Reporter(quiet=args.quiet).log(f"joined {counted(len(shards), 'shard')}: {counted(lines, 'line')}")
     return 0

@@ -19,7 +19,7 @@ from phrasescore.scoring.given_pairs import given_phrase
 from phrasescore.table.entry import LineFault
 from phrasescore.table.factors import Factors
 from phrasescore.text import Log, chunks, text_lines
-from phrasescore.unknown_words import UnknownWords
+from phrasescore.word_counts import WordCounts
 from phrasescore.words import join_words
 
 _PAIRS_AT_ONCE = 8192
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     from phrasescore.device import settle_memory
     from phrasescore.scoring.occurrences import Occurrences
-    from phrasescore.scoring.scorer import WordCounts, load_scorer
+    from phrasescore.scoring.scorer import load_scorer
 
     settle_memory()
     scorer = load_scorer(*args.models, device=args.device, precision=args.precision)
@@ -65,20 +65,14 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.flush()
         words += scores.words
     if words.source_unknown or words.target_unknown:
-        source = UnknownWords("source", words.source, words.source_unknown)
-        target = UnknownWords("target", words.target, words.target_unknown)
         reporter.log(
-            f"{source} and {target} are unknown to the network; they are scored as <unk>, like the rare words of its "
-            "training data"
+            f"{words} are unknown to the network; they are scored as <unk>, like rare words of its training data"
         )
     return 0
 
 
 def _chunks(path: str | Path, factors: Factors | None, log: Log) -> Iterator[list[tuple[bytes, bytes]]]:
-    """Yield the pairs of the input in chunks, reduced to `factors` if given.
-
-    Lines that are not UTF-8 are reported to `log`.
-    """
+    """Yield the pairs of the input in chunks, reduced to `factors` if given."""
     number = 0
     for lines in chunks(text_lines(path, log), _PAIRS_AT_ONCE):
         pairs = []
@@ -88,7 +82,7 @@ def _chunks(path: str | Path, factors: Factors | None, log: Log) -> Iterator[lis
             if len(others) != 1 or not source:
                 raise UserError(
                     f"{display_name(path)}, line {number}: is not a source phrase, one tab and a target phrase; "
-                    "mend the line"
+                    "fix the line"
                 )
             try:
                 pairs.append((given_phrase("source", source, factors), given_phrase("target", others[0], factors)))

@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
             output.flush()
             done += len(sentences)
             task.update(None, f"{done:,} sentences, {done / (time.monotonic() - started):,.0f} sentences/s")
-    translator.unknown.warn_if_many(name, "network", reporter.log)
+    translator.words.warn_if_many_unknown(name, "network", reporter.log)
     if args.attention:
         if not alignments:
             raise UserError("--attention: there is no sentence to draw; give one with words")

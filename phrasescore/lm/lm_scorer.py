@@ -20,14 +20,14 @@ from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
 from phrasescore.lm.ngram_model import BackoffModel, as_word
 from phrasescore.lm.ngrams import Ngrams, distinct_rows
 from phrasescore.log_probs import require_finite, require_log_probs
-from phrasescore.model_folder import TrainedLanguageModel, load_again, load_language_model
+from phrasescore.model_folder import TrainedLanguageModel, load_language_model
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.columns import SCORE, UNKNOWN_TARGET, Column
 from phrasescore.scoring.occurrences import Occurrences
-from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts
+from phrasescore.scoring.scorer import PhraseScorer, Scores, require_unchanged
 from phrasescore.vocabulary import END, UNKNOWN
+from phrasescore.word_counts import WordCounts
 from phrasescore.words import split_words
-from phrasescore.workers import Stored
 
 _ROWS = {"cpu": 1024, "cuda": 16384}
 """Contexts per forward pass."""
@@ -91,7 +91,9 @@ class NeuralLmScorer(PhraseScorer):
                 "probabilities; train it with that, or ask for normalised scores"
             )
         scorer = cls(model, device, backoff, unnormalised=unnormalised)
-        scorer.recipe = _Recipe(model.stored, device, backoff and backoff.resolve(), unnormalised)
+        scorer.recipe = _Recipe(
+            model.folder.resolve(), scorer.fingerprint, device, backoff and backoff.resolve(), unnormalised
+        )
         return scorer
 
     @property
@@ -200,11 +202,14 @@ def _keys(contexts_Ac: Indices) -> Keys:
 class _Recipe:
     """Loads the scorer in a worker process; a network that has changed is a UserError."""
 
-    network: Stored
+    folder: Path
+    fingerprint: str
     device: Device
     backoff: Path | None
     unnormalised: bool
 
     def __call__(self) -> PhraseScorer:
-        model, device = load_again(self.network, load_language_model), self.device.of_this_process()
-        return NeuralLmScorer(model, device, self.backoff, unnormalised=self.unnormalised)
+        device = self.device.of_this_process()
+        scorer = NeuralLmScorer.load(self.folder, device, self.backoff, unnormalised=self.unnormalised)
+        require_unchanged(scorer, self.fingerprint)
+        return scorer

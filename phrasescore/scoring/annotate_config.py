@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from phrasescore.configuration import Section, option
 from phrasescore.errors import UsageError, spelled
-from phrasescore.table.selection import Shard, require_table_file, sources_in_texts
-from phrasescore.text import Log
+from phrasescore.table.selection import Shard, require_table_file
 
 if TYPE_CHECKING:
+    from phrasescore.scoring.columns import Column
     from phrasescore.scoring.scorer import PhraseScorer
 
 
@@ -42,7 +42,7 @@ class AnnotateConfig(Section):
     )
     shard: str | None = option(
         None,
-        "annotate only shard I of N of the table, as one job of an array, and describe it in FILE.part.json; "
+        "annotate only shard I of N of the table, as one job of an array, and describe it in FILE.shard.json; "
         "`phrasescore join` joins all shards",
         metavar="I/N",
     )
@@ -55,23 +55,15 @@ class AnnotateConfig(Section):
         metavar="ADDRESS",
     )
 
-    def part(self) -> Shard | None:
-        """Return the shard, None for the whole table.
-
-        Raises:
-            UsageError: the text is not a shard.
-        """
+    def parsed_shard(self) -> Shard | None:
+        """Return the shard, None for the whole table."""
         try:
             return None if self.shard is None else Shard.parse(self.shard)
         except ValueError as error:
             raise UsageError(f"{spelled('shard')}: {error}") from None
 
     def check(self, table: str | Path) -> None:
-        """Check that the options are compatible with each other and with a table.
-
-        Raises:
-            UsageError: options conflict.
-        """
+        """Raise a UsageError if options conflict with each other or with a table."""
         if self.processes is not None and self.scheduler is not None:
             raise UsageError(f"{spelled('processes')} and {spelled('scheduler')}: are both given; leave one out")
         if self.replace_last is not None and self.on_error == "keep":
@@ -79,18 +71,13 @@ class AnnotateConfig(Section):
                 f"{spelled('replace_last')}: does not go with {spelled('on_error', 'keep')}, because a faulty line may "
                 "have no last score; leave one out"
             )
-        if self.part() is not None:
+        if self.parsed_shard() is not None:
             require_table_file(table, "shard")
 
-    def arguments(self, scorer: PhraseScorer, log: Log) -> dict[str, Any]:
-        """Return the arguments of `scoring.annotate.annotate`; this reads the texts, and calls `log` with warnings.
-
-        Raises:
-            UserError: a text cannot be read, or the scorer lacks a column.
-        """
-        return {
-            "columns": None if self.columns is None else [scorer.column(name) for name in self.columns],
-            "only_sources": sources_in_texts(self.only_sources_in, log) if self.only_sources_in else None,
-            "shard": self.part(),
-            **{name: getattr(self, name) for name in ("replace_last", "limit", "on_error", "processes", "scheduler")},
-        }
+    def columns_of(self, scorer: PhraseScorer) -> tuple[Column, ...]:
+        """Return the columns to append."""
+        if self.columns is None:
+            return scorer.columns[:1]
+        if len({*self.columns}) < max(1, len(self.columns)):
+            raise UsageError(f"{spelled('columns')}: must be one or more different names; give each column once")
+        return tuple(map(scorer.column, self.columns))

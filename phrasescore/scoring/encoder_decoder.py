@@ -30,10 +30,11 @@ from phrasescore.pairs import orient
 from phrasescore.phrases import Phrases, PhrasesInSentences, offsets_of
 from phrasescore.scoring.columns import PER_WORD, SCORE, UNKNOWN_BOTH, UNKNOWN_SOURCE, UNKNOWN_TARGET, Column
 from phrasescore.scoring.occurrences import Context, Occurrences
-from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts, fingerprint_of
+from phrasescore.scoring.scorer import PhraseScorer, Scores, fingerprint_of
 from phrasescore.table.factors import SURFACE
 from phrasescore.transfer import fetch
 from phrasescore.vocabulary import UNKNOWN
+from phrasescore.word_counts import WordCounts
 
 _BATCH_PAIRS = {"cpu": 4096, "cuda": 65536}
 _SYMBOLS_A_PAIR = 12
@@ -58,19 +59,10 @@ class EncodedPairs:
     def __len__(self) -> int:
         return len(self.targets)
 
-    @property
-    def source_lengths(self) -> NDArray[np.int64]:
-        """Number of source words of each pair."""
-        return self.sources.lengths[self.source_of_pair]
-
     def unknown_sources(self) -> NDArray[np.int64]:
         """Return the number of source words of each pair that are not in the vocabulary."""
         alone = self.sources.alone() if isinstance(self.sources, PhrasesInSentences) else self.sources
         return _count_unknown(alone)[self.source_of_pair]
-
-    def unknown_targets(self) -> NDArray[np.int64]:
-        """Return the number of target words of each pair that are not in the vocabulary."""
-        return _count_unknown(self.targets)
 
     def in_input_order(self, values_PK: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return values of the pairs in the order of the occurrences."""
@@ -91,13 +83,7 @@ class EncoderDecoderScorer(PhraseScorer):
     columns = (SCORE, PER_WORD, UNKNOWN_TARGET, UNKNOWN_SOURCE, UNKNOWN_BOTH)
 
     def __init__(self, model: TrainedModel, device: Device, others: Sequence[TrainedModel] = ()) -> None:
-        """Move the networks to the device.
-
-        Args:
-            model: a trained network.
-            device: device and precision.
-            others: networks with the same vocabularies and direction; a score is then the mean ln p of all networks.
-        """
+        """Move the networks to the device; a score is the mean ln p of `model` and `others`, which must match it."""
         self.model = model
         self.models = (model, *others)
         super().__init__([one.folder for one in self.models], device)
@@ -109,7 +95,11 @@ class EncoderDecoderScorer(PhraseScorer):
         self._multiply_in(device.product_dtype)
         self.batch_pairs = _BATCH_PAIRS[device.torch_device.type]
         widest = max(network.config.hidden for network in self.networks)
-        self._most_symbols = _symbol_units(device.torch_device) // widest
+        most = _SYMBOL_UNITS[device.torch_device.type]
+        if device.torch_device.type == "cuda":
+            memory: int = torch.cuda.get_device_properties(device.torch_device).total_memory
+            most = min(most, memory // _BYTES_A_SYMBOL_UNIT)
+        self._most_symbols = most // widest
 
     @classmethod
     def load(cls, folders: Sequence[Path], device: str = "auto", precision: Precision = "auto") -> Self:
@@ -137,13 +127,15 @@ class EncoderDecoderScorer(PhraseScorer):
     def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
         """See `PhraseScorer`. Unknown words are counted without running a network."""
         pairs, columns = self.encode(occurrences), columns or self.columns[:1]
-        source_N, target_N = orient((pairs.unknown_sources(), pairs.unknown_targets()), self.direction)
+        source_N, target_N = orient((pairs.unknown_sources(), _count_unknown(pairs.targets)), self.direction)
         values = {UNKNOWN_SOURCE: source_N, UNKNOWN_TARGET: target_N, UNKNOWN_BOTH: source_N + target_N}
         if not values.keys() >= {*columns}:
             log_prob_N = self._log_probs_of(pairs)
             values |= {SCORE: log_prob_N, PER_WORD: log_prob_N / (pairs.targets.lengths + 1)}
         values_NK = np.stack([values[column] for column in columns], axis=1).astype(np.float64)
-        words = orient((int(pairs.source_lengths.sum()), int(pairs.targets.lengths.sum())), self.direction)
+        words = orient(
+            (int(pairs.sources.lengths[pairs.source_of_pair].sum()), int(pairs.targets.lengths.sum())), self.direction
+        )
         counts = WordCounts(words[0], int(source_N.sum()), words[1], int(target_N.sum()))
         return Scores(pairs.in_input_order(values_NK), counts)
 
@@ -231,10 +223,7 @@ class EncoderDecoderScorer(PhraseScorer):
     # Not inference mode, in which autocast converts the weights again in each step.
     @torch.no_grad()
     def _start(self, batch: PairBatch) -> Callable[[], NDArray[np.float64]]:
-        """Start to compute ln p of each pair of a batch, in 64-bit sums; return a function that waits for the result.
-
-        That function raises a UserError if a network returns an invalid log-probability.
-        """
+        """Start to compute ln p of each pair, in 64-bit sums; return a function that waits for the result."""
         placed = batch.to(self.device.torch_device)
         fetched = fetch(self._log_probs(placed))
 
@@ -265,33 +254,20 @@ class EncoderDecoderScorer(PhraseScorer):
             network.multiply_in(dtype)
 
 
-def _symbol_units(device: torch.device) -> int:
-    """Return the maximum of symbols times hidden units of a batch; it depends on the device only."""
-    most = _SYMBOL_UNITS[device.type]
-    if device.type == "cuda":
-        most = min(most, torch.cuda.get_device_properties(device).total_memory // _BYTES_A_SYMBOL_UNIT)
-    return most
-
-
 def _require_compatible(models: Sequence[TrainedModel]) -> None:
-    """Check that networks have the same direction and vocabularies."""
+    """Check that networks have the same direction, factors and vocabularies."""
     first = models[0]
     for model in models:
-        if model.direction != first.direction:
-            raise UserError(
-                f"{model.folder}: was trained for {model.direction}, {first.folder} for {first.direction}; average "
-                "networks of one direction only"
-            )
-        if (model.factors or SURFACE) != (first.factors or SURFACE):
-            raise UserError(
-                f"{model.folder}: was trained on factor {model.factors or SURFACE}, {first.folder} on "
-                f"{first.factors or SURFACE}; average networks of the same factors only"
-            )
-        if model.vocabulary_digests != first.vocabulary_digests:
-            raise UserError(
-                f"{model.folder}: has another vocabulary than {first.folder}; average networks trained on the same "
-                "table only"
-            )
+        for name, one, other in (
+            ("direction", model.direction, first.direction),
+            ("choice of factors", model.factors or SURFACE, first.factors or SURFACE),
+            ("vocabulary", model.vocabulary_digests, first.vocabulary_digests),
+        ):
+            if one != other:
+                raise UserError(
+                    f"{model.folder}: has another {name} than {first.folder}; average only networks of one direction "
+                    "that were trained on the same table"
+                )
 
 
 def _runs(phrases: list[bytes]) -> tuple[list[bytes], list[int]]:

@@ -16,7 +16,6 @@ from phrasescore.table.factors import Factors
 from phrasescore.words import join_words
 
 Text = str | bytes
-_SIDES = ("source", "target")
 
 
 @runtime_checkable
@@ -49,19 +48,18 @@ def clean_pairs(pairs: GivenPairs, factors: Factors | None = None) -> Iterator[t
         TypeError: an item is not a pair of texts.
         UserError: a source has no words, or a text is not a valid phrase.
     """
-    for number, pair in enumerate(_pairs_of(pairs), 1):
+    rows = _rows_of(pairs, "pairs", ("source", "target"), "a list of pairs, source and target each")
+    for number, pair in enumerate(rows, 1):
         if (
             not isinstance(pair, tuple | list | np.ndarray)
             or len(pair) != 2
-            or not all(isinstance(one, Text) for one in pair)
+            or not all(isinstance(x, Text) for x in pair)
         ):
             raise TypeError(f"pair {number}: is {pair!r:.60}; give a source and a target phrase, str or bytes")
-        source, target = (
-            _clean_phrase(text, f"pair {number}", side, factors) for side, text in zip(_SIDES, pair, strict=True)
-        )
+        source = _clean_phrase(pair[0], f"pair {number}", "source", factors)
         if not source:
             raise UserError(f"pair {number}, source: has no words; give a phrase")
-        yield source, target
+        yield source, _clean_phrase(pair[1], f"pair {number}", "target", factors)
 
 
 def clean_phrases(phrases: GivenPhrases) -> Iterator[InSentence]:
@@ -71,33 +69,30 @@ def clean_phrases(phrases: GivenPhrases) -> Iterator[InSentence]:
         TypeError: an item is not a sentence, a pair of integers and a text.
         UserError: a phrase has no words or is not in the sentence, or a text is not a valid sentence or phrase.
     """
-    for number, phrase in enumerate(_phrases_of(phrases), 1):
+    columns, wanted = ("sentence", "start", "end", "target"), "(sentence, (first, end), translation)"
+    rows = _rows_of(phrases, "phrases", columns, f"a list of phrases, {wanted} each")
+    if isinstance(phrases, Frame):
+        rows = ((sentence, (start, end), target) for sentence, start, end, target in rows)
+    for number, phrase in enumerate(rows, 1):
         try:
             sentence, (first, end), target = phrase
-            place = operator.index(first), operator.index(end)
+            span = operator.index(first), operator.index(end)
         except (TypeError, ValueError) as error:
-            raise TypeError(
-                f"phrase {number}: is {phrase!r:.60}; give (sentence, (first, end), translation), first and end whole "
-                "numbers"
-            ) from error
+            message = f"phrase {number}: is {phrase!r:.60}; give {wanted}, first and end whole numbers"
+            raise TypeError(message) from error
         if not isinstance(sentence, Text) or not isinstance(target, Text):
             raise TypeError(f"phrase {number}: is {phrase!r:.60}; give sentence and translation as str or bytes")
         words = clean_text(sentence, f"phrase {number}, sentence")
         length = words.count(b" ") + 1 if words else 0
-        if not 0 <= place[0] < place[1] <= length:
+        if not 0 <= span[0] < span[1] <= length:
             raise UserError(
                 f"phrase {number}: words {first} to {end} are no phrase of a sentence of {length} words; give the "
                 "positions of its first word and of the word after its last one, from 0"
             )
-        yield words, place, _clean_phrase(target, f"phrase {number}", "target")
+        yield words, span, _clean_phrase(target, f"phrase {number}", "target")
 
 
 def _clean_phrase(phrase: Text, name: str, side: str, factors: Factors | None = None) -> bytes:
-    """Return a phrase with single spaces between words.
-
-    Raises:
-        UserError: see `clean_text`; or it is too long or lacks factors.
-    """
     words = clean_text(phrase, f"{name}, {side}")
     try:
         return given_phrase(side, words, factors)
@@ -118,51 +113,23 @@ def given_phrase(side: str, words: bytes, factors: Factors | None) -> bytes:
 
 
 def clean_text(text: Text, name: str) -> bytes:
-    """Return a text with single spaces between words; `name` is its name in messages.
-
-    Raises:
-        UserError: it has a line end, or cannot be encoded as UTF-8.
-    """
+    """Return a text with single spaces between words; `name` is its name in messages."""
     try:
         words = join_words(text.encode() if isinstance(text, str) else text)
     except UnicodeEncodeError as error:
-        raise UserError(f"{name}: has half of a surrogate pair, which is no character; mend it") from error
+        raise UserError(f"{name}: has half of a surrogate pair, which is no character; fix it") from error
     if b"\n" in words:
         raise UserError(f"{name}: has a line end, which no word has; strip it")
     return words
 
 
-def _pairs_of(pairs: GivenPairs) -> Iterable[Any]:
-    """Return an iterable of pairs, before validation.
-
-    Raises:
-        TypeError: the argument is not iterable, or a DataFrame without the columns.
-    """
-    if isinstance(pairs, Frame):
-        return zip(*_columns_of(pairs, "pairs", _SIDES), strict=True)
-    return _rows_of(pairs, "pairs", "a list of pairs, source and target each")
-
-
-def _phrases_of(phrases: GivenPhrases) -> Iterable[Any]:
-    """Return an iterable of phrases in sentences, before validation.
-
-    Raises:
-        TypeError: the argument is not iterable, or a DataFrame without the columns.
-    """
-    if isinstance(phrases, Frame):
-        sentences, starts, ends, targets = _columns_of(phrases, "phrases", ("sentence", "start", "end", "target"))
-        return zip(sentences, zip(starts, ends, strict=True), targets, strict=True)
-    return _rows_of(phrases, "phrases", "a list of phrases, (sentence, (first, end), translation) each")
-
-
-def _columns_of(frame: Frame, name: str, columns: Sequence[str]) -> list[Any]:
-    if missing := [column for column in columns if column not in frame.columns]:
-        names = ", ".join(f"`{column}`" for column in columns)
-        raise TypeError(f"{name}: have no column `{missing[0]}`; give a table with {names}")
-    return [frame[column] for column in columns]
-
-
-def _rows_of(given: Any, name: str, wanted: str) -> Iterable[Any]:
+def _rows_of(given: Any, name: str, columns: Sequence[str], wanted: str) -> Iterable[Any]:
+    """Return the rows of an argument before validation; raise a TypeError if it has none."""
+    if isinstance(given, Frame):
+        if missing := [column for column in columns if column not in given.columns]:
+            names = ", ".join(f"`{column}`" for column in columns)
+            raise TypeError(f"{name}: have no column `{missing[0]}`; give a table with {names}")
+        return zip(*(given[column] for column in columns), strict=True)
     if isinstance(given, Text) or not isinstance(given, Iterable):
         raise TypeError(f"{name}: are of type {type(given).__name__}; give {wanted}")
     return given

@@ -27,31 +27,10 @@ from phrasescore.registry import NotRegisteredError, Registry
 from phrasescore.scoring.columns import SCORE, Column
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.table.factors import Factors
-from phrasescore.workers import Shared
+from phrasescore.word_counts import WordCounts
+from phrasescore.workers import Reloadable
 
-MANY_UNKNOWN = 0.5
-"""A share of words; scores are unreliable if a larger share is unknown."""
-
-
-@dataclass(frozen=True)
-class WordCounts:
-    """Numbers of words looked up in the vocabularies of a scorer, and of unknown words among them.
-
-    Source and target are those of the phrase table, also for networks that predict the source.
-    """
-
-    source: int = 0
-    source_unknown: int = 0
-    target: int = 0
-    target_unknown: int = 0
-
-    def __add__(self, other: WordCounts) -> WordCounts:
-        return WordCounts(
-            self.source + other.source,
-            self.source_unknown + other.source_unknown,
-            self.target + other.target,
-            self.target_unknown + other.target_unknown,
-        )
+_NO_WORDS = WordCounts()
 
 
 @dataclass(frozen=True)
@@ -59,7 +38,7 @@ class Scores:
     """Values of the requested columns for each occurrence, in the order of the input."""
 
     values_NK: NDArray[np.float64]
-    words: WordCounts = WordCounts()
+    words: WordCounts = _NO_WORDS
     """All 0 for a scorer without a vocabulary."""
 
     @property
@@ -68,32 +47,7 @@ class Scores:
         return self.values_NK[:, 0]
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """Loads a scorer in a worker process."""
-
-    folders: tuple[Path, ...]
-    """Absolute paths."""
-    fingerprint: str
-    device: str
-    precision: Precision
-    plugins: tuple[Path, ...]
-
-    def __call__(self) -> PhraseScorer:
-        """Load the scorer.
-
-        Raises:
-            UserError: a folder is not accessible to the worker, or has changed.
-        """
-        settle_memory()
-        load_plugins(self.plugins)
-        scorer = load_scorer(*self.folders, device=self.device, precision=self.precision)
-        if scorer.fingerprint != self.fingerprint:
-            raise UserError(f"{scorer.name}: has changed while it was used; start again when it is complete")
-        return scorer
-
-
-class PhraseScorer(ABC):
+class PhraseScorer(ABC, Reloadable):
     """Scores occurrences of phrase pairs."""
 
     columns: tuple[Column, ...] = (SCORE,)
@@ -106,8 +60,6 @@ class PhraseScorer(ABC):
     factors: Factors | None = None
     """The factors of a table's words that form the words of the model; None for the surface form, and for plain text.
     """
-    recipe: Callable[[], PhraseScorer] | None = None
-    """Set by `load_scorer`; without one, worker processes get a pickled copy."""
 
     def __init__(self, folders: Sequence[Path] = (), device: Device | None = None) -> None:
         """Set the model folders and the device, by default the CPU."""
@@ -153,10 +105,6 @@ class PhraseScorer(ABC):
         names = ", ".join(column.name for column in self.columns)
         raise UserError(f"{self.name}: has no column `{name}`; choose among {names}")
 
-    def shared(self) -> Shared[PhraseScorer]:
-        """Return a handle from which worker processes get the scorer."""
-        return Shared(self, self.recipe)
-
     def described(self) -> dict[str, Any]:
         """Return the provenance, for reports."""
         return {
@@ -167,11 +115,7 @@ class PhraseScorer(ABC):
 
 
 def require_in_context(scorer: PhraseScorer) -> None:
-    """Check that a scorer conditions on sentences.
-
-    Raises:
-        UserError: it does not condition on sentences.
-    """
+    """Raise a UserError for a scorer that does not condition on sentences."""
     if not scorer.in_context:
         raise UserError(
             f"{scorer.name}: does not condition on the sentence, so `annotate` writes its column once for all texts; "
@@ -183,13 +127,13 @@ def require_in_context(scorer: PhraseScorer) -> None:
 class ScoringTask:
     """Scores occurrences in a worker process."""
 
-    scorer: Shared[PhraseScorer]
+    scorer: PhraseScorer
     columns: tuple[Column, ...]
 
     def __call__(self, occurrences: Occurrences) -> Scores:
         """Score the occurrences."""
         with plugins_blamed(), one_thread():
-            return self.scorer.get().score(occurrences, self.columns)
+            return self.scorer.score(occurrences, self.columns)
 
 
 def fingerprint_of(digests: Sequence[str]) -> str:
@@ -250,7 +194,7 @@ def load_scorer(
             f"{scorer.name}: was trained for {scorer.direction}; give that as the direction, or a model trained for "
             f"{direction}"
         )
-    scorer.recipe = Recipe(
+    scorer.recipe = _Recipe(
         tuple(path.resolve() for path in paths),
         scorer.fingerprint,
         str(scorer.device.torch_device),
@@ -258,3 +202,28 @@ def load_scorer(
         tuple(Path(path) for path in loaded_plugins()),
     )
     return scorer
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """Loads a scorer in a worker process."""
+
+    folders: tuple[Path, ...]
+    fingerprint: str
+    device: str
+    precision: Precision
+    plugins: tuple[Path, ...]
+
+    def __call__(self) -> PhraseScorer:
+        settle_memory()
+        with plugins_blamed():
+            load_plugins(self.plugins)
+            scorer = load_scorer(*self.folders, device=self.device, precision=self.precision)
+        require_unchanged(scorer, self.fingerprint)
+        return scorer
+
+
+def require_unchanged(scorer: PhraseScorer, fingerprint: str) -> None:
+    """Raise a UserError if the folder of a scorer has changed since the main process loaded it."""
+    if scorer.fingerprint != fingerprint:
+        raise UserError(f"{scorer.name}: has changed while it was used; start again when it is complete")

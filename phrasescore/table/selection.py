@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 from phrasescore.configuration import LARGEST
 from phrasescore.errors import UsageError, spelled
-from phrasescore.files import can_be_read_only_once, sha256_of_input
+from phrasescore.files import can_be_read_only_once
 from phrasescore.table.reader import Block
 from phrasescore.text import Log, no_log, text_lines
 from phrasescore.words import phrases_of, split_words
-from phrasescore.workers import Shared, Stored
 
 # Moses looks up spans of at most this many words by default (max-phrase-length).
 LONGEST_PHRASE = 20
@@ -75,27 +74,3 @@ def phrases_in_texts(paths: Iterable[str | Path], longest: int = LONGEST_PHRASE,
         for line in text_lines(path, log):
             phrases.update(phrases_of(split_words(line), longest))
     return frozenset(phrases)
-
-
-@dataclass(frozen=True)
-class SourcesInTexts:
-    """Collects the phrases of texts in a worker process."""
-
-    texts: tuple[Stored, ...]
-
-    def __call__(self) -> frozenset[bytes]:
-        """Return the phrases.
-
-        Raises:
-            UserError: a text is not accessible to the worker, or has changed.
-        """
-        for text in self.texts:
-            text.require(sha256_of_input(text.place))
-        return phrases_in_texts(text.place for text in self.texts)
-
-
-def sources_in_texts(paths: Sequence[str | Path], log: Log = no_log) -> Shared[frozenset[bytes]]:
-    """Return the result of `phrases_in_texts` as a handle for tasks; workers read the texts again if they are files."""
-    digests = [sha256_of_input(path) for path in paths]
-    texts = tuple(Stored.at(path, digest) for path, digest in zip(paths, digests, strict=True) if digest is not None)
-    return Shared(phrases_in_texts(paths, log=log), SourcesInTexts(texts) if len(texts) == len(paths) else None)

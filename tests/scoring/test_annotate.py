@@ -22,14 +22,15 @@ from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.scoring.annotate import Counts, annotate
+from phrasescore.scoring.annotate import Counts
 from phrasescore.scoring.encoder_decoder import EncodedPairs, EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import load_scorer
 from phrasescore.table.check import check_table
-from phrasescore.workers import Shared
+from phrasescore.word_counts import WordCounts
 from tests.conftest import DATA
 from tests.nn.family import config_of
+from tests.scoring.annotating import annotate
 
 SCORER = EncoderDecoderScorer.load([DATA / "stored-model"], "cpu", "fp32")
 
@@ -87,9 +88,8 @@ def test_unknown_words_are_counted_on_the_sides_of_the_table(tmp_path: Path, sid
     table, output = tmp_path / "table", tmp_path / "out.gz"
     table.write_bytes(b"le zebre ||| the ||| 1\n")
     scorer = EncoderDecoderScorer(replace(SCORER.model, direction="source-given-target"), SCORER.device)
-    counts = annotate(table, scorer, output, columns=[SCORER.column("score"), SCORER.column(f"unknown-{side}")])
-    assert (counts.source_words_unknown, counts.target_words_unknown) == (1, 0)
-    assert (counts.source_words, counts.target_words) == (2, 1)
+    counts = annotate(table, scorer, output, columns=["score", f"unknown-{side}"])
+    assert counts.words == WordCounts(2, 1, 1, 0)
     [line] = lines_of(output)
     assert math.log(float(line.split()[-1])) == pytest.approx(unknown, abs=1e-6)
 
@@ -108,12 +108,12 @@ def test_unknown_words_and_scores_per_word(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
     path.write_bytes(b"the dog ||| le zebre zebre ||| 0.5\nzebra ||| le ||| 0.5\nthe ||| le ||| 0.5\n")
     for side, expected in {"target": [2, 0, 0], "source": [0, 1, 0], "both": [2, 1, 0]}.items():
-        annotate(path, SCORER, output, columns=[SCORER.column("score"), SCORER.column(f"unknown-{side}")])
+        annotate(path, SCORER, output, columns=["score", f"unknown-{side}"])
         texts = [line.split(b" ||| ")[2].split(b" ")[2] for line in output.read_bytes().splitlines()]
         assert texts == [b"%.9g" % 2.718281828459045**count for count in expected]
     annotate(path, SCORER, output)
     whole = [without_column(line, 1)[1] for line in output.read_bytes().splitlines()]
-    annotate(path, SCORER, output, columns=[SCORER.column("per-word")])
+    annotate(path, SCORER, output, columns=["per-word"])
     per_word = [without_column(line, 1)[1] for line in output.read_bytes().splitlines()]
     assert per_word == pytest.approx([whole[0] ** (1 / 4), whole[1] ** (1 / 2), whole[2] ** (1 / 2)], rel=1e-5)
 
@@ -128,39 +128,37 @@ class Silent(EncoderDecoderScorer):
 def test_no_network_is_asked_for_counts_alone(small_table: Path, tmp_path: Path) -> None:
     outputs, columns = (
         [tmp_path / "both", tmp_path / "counts"],
-        [SCORER.column("unknown-both"), SCORER.column("unknown-source")],
+        ["unknown-both", "unknown-source"],
     )
     silent = Silent(SCORER.model, SCORER.device)
-    whole = annotate(small_table, SCORER, outputs[0], columns=[*columns, SCORER.column("score")], processes=1)
+    whole = annotate(small_table, SCORER, outputs[0], columns=[*columns, "score"], processes=1)
     counts = annotate(small_table, silent, outputs[1], columns=columns, processes=1)
     lines = (path.read_bytes().splitlines(keepends=True) for path in outputs)
     assert [without_column(line, 6)[0] for line in next(lines)] == next(lines)
     assert replace(whole, columns_after=6, seconds=0.0) == replace(counts, seconds=0.0)
     with pytest.raises(AssertionError):
-        annotate(small_table, silent, None, columns=[*columns, SCORER.column("per-word")], processes=1)
+        annotate(small_table, silent, None, columns=[*columns, "per-word"], processes=1)
 
 
 def test_the_only_score_can_be_replaced(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
     path.write_bytes(b"the dog ||| le chien ||| 1 ||| 0-0 1-1\nthe ||| le ||| 1\n")
-    counts = annotate(
-        path, SCORER, output, columns=[SCORER.column("score"), SCORER.column("unknown-target")], replace_last="1"
-    )
+    counts = annotate(path, SCORER, output, columns=["score", "unknown-target"], replace_last="1")
     assert (counts.columns_before, counts.columns_after) == (1, 2)
-    annotate(path, SCORER, tmp_path / "more", columns=[SCORER.column("score"), SCORER.column("unknown-target")])
+    annotate(path, SCORER, tmp_path / "more", columns=["score", "unknown-target"])
     assert output.read_bytes() == (tmp_path / "more").read_bytes().replace(b"||| 1 ", b"||| ")
 
 
 def test_doubled_blanks_make_no_words(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"the  zebra ||| le  ||| 0.5\nthe zebra |||  la ||| 0.5\n")
     counts = annotate(tmp_path / "table", SCORER, None)
-    assert (counts.source_words, counts.source_words_unknown, counts.target_words) == (4, 2, 2)
+    assert (counts.words.source, counts.words.source_unknown, counts.words.target) == (4, 2, 2)
 
 
 def test_only_some_sources(mini_table: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.gz"
-    sources = frozenset({b"the black dogs", b"the dog", b"nowhere to be found"})
-    counts = annotate(mini_table, SCORER, output, only_sources=Shared(sources))
+    sources = [b"the dog", b"the", b"dog", b"nowhere"]
+    counts = annotate(mini_table, SCORER, output, only_sources=sources)
     expected = [line for line in lines_of(mini_table) if line.split(b" ||| ")[0] in sources]
     assert [without_column(line, 4)[0] for line in lines_of(output)] == expected
     assert counts.lines_written == len(expected) > 0
@@ -170,9 +168,7 @@ def test_only_some_sources(mini_table: Path, tmp_path: Path) -> None:
 def test_faulty_lines_can_be_kept(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
     path.write_bytes(b"the ||| le ||| 0.5\nbroken\n ||| le ||| 0.5\na ||| c ||| 0.1 1 ||| 0-0\nthe ||| la ||| 0.5\n")
-    counts = annotate(
-        path, SCORER, output, columns=[SCORER.column("score"), SCORER.column("unknown-target")], on_error="keep"
-    )
+    counts = annotate(path, SCORER, output, columns=["score", "unknown-target"], on_error="keep")
     lines = output.read_bytes().splitlines()
     assert lines[1:4] == [b"broken", b" ||| le ||| 0.5 1 1", b"a ||| c ||| 0.1 1 1 1 ||| 0-0"]
     assert len(lines) == 5
@@ -187,7 +183,7 @@ def test_faulty_lines_are_filtered_by_their_source_too(tmp_path: Path) -> None:
     path.write_bytes(
         b"dog ||| chien ||| 0.5\nthe ||| x ||| one\nthe ||| le ||| 0.5\nbroken\ndog ||| y ||| one\nthe ||| z ||| 1 2\n"
     )
-    counts = annotate(path, SCORER, output, only_sources=Shared(frozenset({b"the"})), on_error="keep")
+    counts = annotate(path, SCORER, output, only_sources=[b"the"], on_error="keep")
     lines = output.read_bytes().splitlines()
     assert [line.split(b" ||| ")[1] for line in lines] == [b"x", b"le", b"z"]
     assert (lines[0], lines[2]) == (b"the ||| x ||| one 1", b"the ||| z ||| 1 2 1")
@@ -203,7 +199,7 @@ def test_a_line_too_long_for_memory_is_passed_through_as_it_is(tmp_path: Path) -
     assert second == long
     assert [line.count(b" ") for line in (first, third)] == [5, 5]
     assert (counts.lines_read, counts.lines_written, counts.faulty_lines_kept) == (3, 3, 1)
-    counts = annotate(path, SCORER, output, only_sources=Shared(frozenset({b"the"})), on_error="keep", processes=1)
+    counts = annotate(path, SCORER, output, only_sources=[b"the"], on_error="keep", processes=1)
     assert output.read_bytes().splitlines() == [first, third]
     assert counts.lines_filtered_out == 1
 
@@ -282,7 +278,7 @@ def test_lines_and_order_are_kept(
 
 
 def test_lines_of_a_run_before_count_as_read_though_they_were_left_out(tmp_path: Path) -> None:
-    path, output, sources = tmp_path / "table", tmp_path / "out", Shared(frozenset({b"the"}))
+    path, output, sources = tmp_path / "table", tmp_path / "out", [b"the"]
     path.write_bytes(b"the ||| le ||| 0.5\ndog ||| chien ||| 0.5\nthe ||| la ||| 0.5\n")
 
     def stop(counts: Counts, share: float | None) -> None:
@@ -299,11 +295,11 @@ def test_lines_of_a_run_before_count_as_read_though_they_were_left_out(tmp_path:
     ("what", "options"),
     [
         ("precision fp32 (now bf16)", {"scorer": load_scorer(DATA / "stored-model", device="cpu", precision="bf16")}),
-        ("columns score (now per-word)", {"columns": [SCORER.column("per-word")]}),
+        ("columns score (now per-word)", {"columns": ["per-word"]}),
         ("replace-last none (now 1)", {"replace_last": "1"}),
         (
             f"only-sources-in none (now {sha256(b'the').hexdigest()[:8]}...)",
-            {"only_sources": Shared(frozenset({b"the"}))},
+            {"only_sources": [b"the"]},
         ),
         ("limit none (now 2)", {"limit": 2}),
         ("on-error stop (now keep)", {"on_error": "keep"}),
@@ -394,7 +390,7 @@ def test_a_table_without_a_model_vocabulary_word_still_scores(tmp_path: Path) ->
     path, output = tmp_path / "table", tmp_path / "out"
     path.write_bytes("\u65e5\u672c ||| \xff\xfe ||| 1\n".encode("utf-8") + b"\xff ||| \xfe\xfd ||| 1\n")
     counts = annotate(path, SCORER, output)
-    assert counts.source_words_unknown == counts.source_words == 2
+    assert counts.words.source_unknown == counts.words.source == 2
     assert len(output.read_bytes().splitlines()) == 2
 
 

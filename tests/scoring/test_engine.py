@@ -26,9 +26,11 @@ from phrasescore.pairs import Direction
 from phrasescore.scoring import encoder_decoder
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
-from phrasescore.scoring.scorer import WordCounts, load_scorer, require_in_context
+from phrasescore.scoring.scorer import load_scorer, require_in_context
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import END, Vocabulary
+from phrasescore.word_counts import WordCounts
+from phrasescore.workers import pickled
 from tests.conftest import DATA, MINI, TINY
 from tests.family_reference import pair_log_prob
 from tests.nn.family import FAMILY, config_of
@@ -341,9 +343,9 @@ def test_pairs_of_text_or_bytes() -> None:
 def test_a_scorer_is_loaded_again_where_the_work_is_done() -> None:
     """Each worker process loads a scorer once."""
     scorer = load_scorer(DATA / "stored-model", device="cpu", precision="bf16")
-    sent = [pickle.loads(pickle.dumps(scorer.shared())).get() for _ in range(2)]
+    sent = [pickle.loads(pickled(scorer)) for _ in range(2)]
     assert sent[0] is sent[1]
     assert sent[0] is not scorer
     assert sent[0].device == scorer.device
     assert phrasescore.score([("the", "le")], sent[0]) == phrasescore.score([("the", "le")], scorer)
-    assert len(pickle.dumps(scorer.shared())) < 2000
+    assert len(pickled(scorer)) < 2000

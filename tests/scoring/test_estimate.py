@@ -3,12 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from distributed import LocalCluster
 
 from phrasescore.scoring import estimate as estimate_module
+from phrasescore.scoring.annotate_config import AnnotateConfig
 from phrasescore.scoring.estimate import estimate
 from phrasescore.scoring.scorer import load_scorer
-from phrasescore.table.selection import Shard
 from tests.conftest import DATA
 
 SCORER = load_scorer(DATA / "stored-model", device="cpu", precision="fp32")
@@ -22,11 +21,11 @@ def test_no_more_processes_are_counted_than_there_are_blocks(
     A table of a few chunks is scored in the current process. Each additional process starts with a copy of its memory.
     """
     monkeypatch.setattr(estimate_module, "CHUNK_LINES", 100)
-    part = estimate(small_table, SCORER, shard=Shard(1, 3), processes=32)
+    part = estimate(small_table, SCORER, AnnotateConfig(shard="1/3", processes=32))
     assert (part.lines, part.is_exact, part.processes) == (200, False, 1)
-    some = estimate(small_table, SCORER, limit=450, processes=4)
+    some = estimate(small_table, SCORER, AnnotateConfig(limit=450, processes=4))
     assert (some.lines, some.is_exact, some.processes) == (450, True, 4)
-    whole = estimate(small_table, SCORER, processes=32)
+    whole = estimate(small_table, SCORER, AnnotateConfig(processes=32))
     assert (whole.lines, whole.is_exact, whole.processes) == (600, True, 6)
     assert whole.memory >= 7 * part.memory
 
@@ -35,15 +34,8 @@ def test_more_processes_than_cores_are_no_faster(small_table: Path, monkeypatch:
     monkeypatch.setattr(estimate_module, "CHUNK_LINES", 100)
     monkeypatch.setattr(estimate_module, "_measure", lambda *args, **options: 100.0)
     monkeypatch.setattr(estimate_module, "available_cores", lambda: 2)
-    assert [estimate(small_table, SCORER, processes=number).seconds for number in (1, 2, 6)] == [6, 3, 3]
-
-
-def test_a_scheduler_is_asked_for_its_workers(small_table: Path, cluster: LocalCluster) -> None:
-    part = estimate(small_table, SCORER, limit=1, shard=Shard(1, 2), scheduler=cluster.scheduler_address)
-    assert (part.lines, part.processes) == (0, 1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(estimate_module, "CHUNK_LINES", 100)
-        assert estimate(small_table, SCORER, scheduler=cluster.scheduler_address).processes == 2
+    configs = [AnnotateConfig(processes=number) for number in (1, 2, 6)]
+    assert [estimate(small_table, SCORER, config).seconds for config in configs] == [6, 3, 3]
 
 
 def test_lines_that_were_not_counted_are_no_more_than_the_limit(
@@ -53,6 +45,6 @@ def test_lines_that_were_not_counted_are_no_more_than_the_limit(
     monkeypatch.setattr(estimate_module, "_BLOCK_LINES", 100)
     table = tmp_path / "table"
     table.write_bytes(b"the ||| le ||| 0.5 ||| %b\na ||| un ||| 0.5 ||| \n" % (b"0-0 " * 500) * 2000)
-    found = estimate(table, SCORER, limit=300, processes=1)
+    found = estimate(table, SCORER, AnnotateConfig(limit=300, processes=1))
     assert (found.lines, found.is_exact) == (300, False)
-    assert 300 < estimate(table, SCORER, processes=1).lines < 4000
+    assert 300 < estimate(table, SCORER, AnnotateConfig(processes=1)).lines < 4000

@@ -72,7 +72,7 @@ def test_annotate_scores_the_factors_that_train_chose(tables: tuple[Path, Path],
     scorer = phrasescore.load_scorer(network)
     assert all(word.count(b"|") == 1 for word in load_model(network).target_vocabulary.known_words)
     counts = phrasescore.annotate(table, network, tmp_path / "out", processes=1)
-    assert not counts.target_words_unknown
+    assert not counts.words.target_unknown
     line = table.read_bytes().splitlines()[5].split(b" ||| ")
     phrasescore.annotate(table, network, tmp_path / "out", processes=1)
     shown = run("score", "-m", network, stdin=b"\t".join(line[:2]) + b"\n")

@@ -11,11 +11,11 @@ import pytest
 
 from phrasescore.cli import main
 from phrasescore.errors import UserError
-from phrasescore.scoring.annotate import annotate
-from phrasescore.scoring.columns import EXPECTED_BLEU
 from phrasescore.scoring.phrase_pair_model import PhrasePairModel, features_of, save_phrase_pair_model
 from phrasescore.scoring.scorer import load_scorer
+from phrasescore.word_counts import WordCounts
 from tests.conftest import DATA
+from tests.scoring.annotating import annotate
 
 NETWORK = DATA / "stored-model"
 
@@ -55,7 +55,7 @@ def test_the_column_is_exp_f(table: Path, tmp_path: Path, processes: int) -> Non
     assert np.log(column_of(tmp_path / "out")) == pytest.approx(values, abs=1e-7)
     assert (counts.lines_written, counts.columns_before, counts.columns_after) == (600, 4, 5)
     assert counts.score_sum == pytest.approx(values.sum())
-    assert counts.source_words == counts.source_words_unknown == 0
+    assert counts.words == WordCounts()
 
 
 def test_values_beyond_a_float_are_clipped(table: Path, tmp_path: Path) -> None:
@@ -111,12 +111,12 @@ def test_options_without_effect_are_errors(
 
 def test_a_network_does_not_give_the_column(table: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has no column `expected-bleu`; choose among score, per-word"):
-        annotate(table, load_scorer(NETWORK), tmp_path / "out", columns=[EXPECTED_BLEU], processes=1)
+        annotate(table, load_scorer(NETWORK), tmp_path / "out", columns=["expected-bleu"], processes=1)
 
 
 def test_a_model_that_changes_during_the_run_is_an_error(table: Path, tmp_path: Path) -> None:
     make(tmp_path / "f", pairs_of(table))
-    loading = load_scorer(tmp_path / "f").shared()._make
+    loading = load_scorer(tmp_path / "f").recipe
     assert loading is not None
     save_phrase_pair_model(tmp_path / "f", PhrasePairModel(np.array([1], np.uint64), np.ones(1, np.float32)), {})
     with pytest.raises(UserError, match="f: has changed while it was used"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -21,13 +20,13 @@ from distributed import LocalCluster
 
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
-from phrasescore.scoring.annotate import Counts, annotate
+from phrasescore.scoring.annotate import Counts
 from phrasescore.scoring.columns import Column
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores, load_scorer
-from phrasescore.table.selection import Shard, sources_in_texts
 from tests.conftest import DATA, MINI
+from tests.scoring.annotating import annotate
 
 TABLE = MINI / "phrase-table.gz"
 SCORER = load_scorer(DATA / "stored-model", device="cpu", precision="bf16")
@@ -37,7 +36,7 @@ NAMES = ("out.gz", "out.zst", "out.xz", "out.bz2", "out")
 
 def annotated(output: Path, **options: Any) -> bytes:
     """Annotate in 16-bit precision, where a different order of summation would show; return the lines."""
-    columns = [SCORER.column("score"), SCORER.column("unknown-target")]
+    columns = ["score", "unknown-target"]
     counts = annotate(TABLE, SCORER, output, columns=columns, block_lines=BLOCK_LINES, **options)
     lines = read_bytes(output)
     assert counts.lines_written == lines.count(b"\n")
@@ -65,7 +64,7 @@ def test_shards_joined_are_the_whole(expected: bytes, tmp_path: Path, name: str)
     joined = tmp_path / name
     for of in (2, 15):
         parts = [tmp_path / f"{number}.{name}" for number in range(1, of + 1)]
-        lines = [annotated(part, shard=Shard(number, of), processes=1) for number, part in enumerate(parts, 1)]
+        lines = [annotated(part, shard=f"{number}/{of}", processes=1) for number, part in enumerate(parts, 1)]
         joined.write_bytes(b"".join(part.read_bytes() for part in parts))
         assert read_bytes(joined) == b"".join(lines) == expected
         assert (b"" in lines) == (of == 15)
@@ -75,12 +74,12 @@ def test_a_shard_without_lines_is_one_member_though_its_run_was_stopped_at_the_e
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outputs = [tmp_path / "whole.gz", tmp_path / "stopped.gz"]
-    annotated(outputs[0], shard=Shard(1, 15))
+    annotated(outputs[0], shard="1/15")
     with monkeypatch.context() as patch:
         patch.setattr("phrasescore.files.resumable.publish", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            annotated(outputs[1], shard=Shard(1, 15))
-    annotated(outputs[1], shard=Shard(1, 15))
+            annotated(outputs[1], shard="1/15")
+    annotated(outputs[1], shard="1/15")
     whole, stopped = (output.read_bytes() for output in outputs)
     assert stopped == whole
     assert gzip.decompress(whole) == b""
@@ -109,7 +108,7 @@ def test_a_worker_that_is_killed_does_not_matter(
     expected: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KILL_ONCE", str(tmp_path / "killed"))
-    columns = [SCORER.column("score"), SCORER.column("unknown-target")]
+    columns = ["score", "unknown-target"]
     scorer = load_killing()
     scorer.recipe = load_killing
     annotate(TABLE, scorer, tmp_path / "out", columns=columns, block_lines=BLOCK_LINES, processes=2)
@@ -117,33 +116,20 @@ def test_a_worker_that_is_killed_does_not_matter(
     assert (tmp_path / "out").read_bytes() == expected
 
 
-def test_sources_are_read_again_where_the_work_is_done(tmp_path: Path) -> None:
-    sources = sources_in_texts([MINI / "test.en"])
+def test_the_lines_of_some_sources_do_not_depend_on_processes(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"only_sources_in": (MINI / "test.en",), "block_lines": BLOCK_LINES}
     outputs = [tmp_path / "here", tmp_path / "there"]
     for processes, output in enumerate(outputs, 1):
-        annotate(TABLE, SCORER, output, only_sources=sources, block_lines=BLOCK_LINES, processes=processes)
+        annotate(TABLE, SCORER, output, processes=processes, **options)
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
     assert 0 < len(outputs[0].read_bytes().splitlines()) < 19_385
 
 
-def test_a_text_that_changes_meanwhile_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("text").write_text("a b\n")
-    sent = pickle.dumps(sources_in_texts(["text"]))
-    Path("text").write_text("c\n")
-    with pytest.raises(UserError, match="text: is another one now than a moment ago; start again when it is complete"):
-        pickle.loads(sent).get()
-
-
-def test_the_first_fault_is_told_of_whoever_finds_it(tmp_path: Path) -> None:
-    """The first invalid line is reported for any number of processes.
-
-    Damage later in the file must not hide it, although decompression finds that damage first.
-    """
+def test_the_first_fault_is_reported_for_any_number_of_processes(tmp_path: Path) -> None:
     lines = gzip.decompress(TABLE.read_bytes()).splitlines(keepends=True)[:5000]
     lines[2500], lines[4500] = b"first\n", b"second\n"
     path, output = tmp_path / "table.gz", tmp_path / "out"
-    path.write_bytes(gzip.compress(b"".join(lines))[:-9])
+    path.write_bytes(gzip.compress(b"".join(lines)))
     for processes in (1, 2):
         with pytest.raises(UserError, match=r"table.gz, line 2501: has 1 field"):
             annotate(path, SCORER, output, block_lines=500, processes=processes)

@@ -56,7 +56,6 @@ from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores
 from phrasescore.vocabulary import Vocabulary
-from phrasescore.workers import Serial
 from tests.conftest import DATA, MINI
 from tests.moses_integration.corpus_bleu import corpus_bleu
 
@@ -88,7 +87,7 @@ def engine(direction: str = "target-given-source") -> CountingScorer:
 
 
 def feature(scorer: PhraseScorer, unit: Unit, column: Column = SCORE, label: str = "A") -> ScorerFeature:
-    return ScorerFeature(label, column, unit, features._Values(scorer, Serial(), [column]))
+    return ScorerFeature(label, column, unit, features._Values(scorer, None, [column]))
 
 
 def column(feature: ListFeature, entries: Sequence[NbestEntry] = LIST, source: Sequence[bytes] = SOURCE) -> list[float]:
@@ -156,7 +155,7 @@ def test_sentences() -> None:
 
 def test_a_pair_is_scored_once() -> None:
     counting = engine()
-    found = features._Values(counting, Serial(), [SCORE, PER_WORD])
+    found = features._Values(counting, None, [SCORE, PER_WORD])
     entries = [*LIST, *LIST]
     column(ScorerFeature("A", SCORE, "phrase", found), entries)
     pairs = {(pair.source, pair.target) for entry in LIST for pair in features._phrase_pairs(_source_of(entry), entry)}

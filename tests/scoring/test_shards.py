@@ -1,4 +1,4 @@
-"""`join_parts` accepts only complete shards of one table and verifies their content."""
+"""`join_shards` accepts only complete shards of one table and verifies their content."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ import pytest
 
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
-from phrasescore.scoring.annotate import annotate
-from phrasescore.scoring.parts import join_parts
-from phrasescore.table.selection import Shard
+from phrasescore.scoring.shards import join_shards
+from tests.scoring.annotating import annotate
 from tests.scoring.test_sharing import NAMES, SCORER, TABLE, interrupt
 
 
-def annotated(table: Path, output: Path, shard: Shard | None = None, **options: Any) -> Path:
+def annotated(table: Path, output: Path, shard: str | None = None, **options: Any) -> Path:
     """Annotate with counts of unknown words, which need no network, in chunks of a few lines; return the path."""
-    options = {"columns": [SCORER.column("unknown-target")], "block_lines": 100, **options}
+    options = {"columns": ["unknown-target"], "block_lines": 100, **options}
     annotate(table, SCORER, output, shard=shard, processes=1, **options)
     return output
 
 
 def parts_of(table: Path, folder: Path, name: str = "out.gz", of: int = 3, **options: Any) -> list[Path]:
     numbers = range(1, of + 1)
-    return [annotated(table, folder / f"{number}.{name}", Shard(number, of), **options) for number in numbers]
+    return [annotated(table, folder / f"{number}.{name}", f"{number}/{of}", **options) for number in numbers]
 
 
 def description_of(part: Path) -> Path:
-    return part.with_name(f"{part.name}.part.json")
+    return part.with_name(f"{part.name}.shard.json")
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +55,11 @@ def test_parts_joined_in_any_order_are_the_bytes_of_the_whole(made: Path, tmp_pa
     output, whole = tmp_path / name, annotated(made / "table", tmp_path / f"whole.{name}").read_bytes()
     parts = parts_of(made / "table", tmp_path, name)
     for order in (parts, parts[::-1]):
-        assert join_parts(order, output) == 600
+        assert join_shards(order, output) == 600
         assert output.read_bytes() == whole
     few = parts_of(made / "table", tmp_path, f"few.{name}", of=2, limit=10)
     assert [json.loads(description_of(part).read_bytes())["lines"] for part in few] == [0, 10]
-    assert join_parts(few, output) == 10
+    assert join_shards(few, output) == 10
     assert output.read_bytes() == b"".join(part.read_bytes() for part in few)
 
 
@@ -70,35 +69,33 @@ def test_what_is_said_of_a_part(parts: list[Path], tmp_path: Path) -> None:
     A whole table, a dry run and output to a device have none.
     """
     said = [json.loads(description_of(part).read_bytes()) for part in parts]
-    assert [(one["part"], one["of"]) for one in said] == [(1, 3), (2, 3), (3, 3)]
+    assert [(one["shard"], one["of"]) for one in said] == [(1, 3), (2, 3), (3, 3)]
     assert sum(one["lines"] for one in said) == 600
     assert said[0]["fingerprint"] == said[1]["fingerprint"] == said[2]["fingerprint"]
     assert said[0]["fingerprint"]["columns"] == ["unknown-target"]
     before = {path.name for path in tmp_path.iterdir()}
     annotated(tmp_path / "table", tmp_path / "whole.gz")
-    annotate(
-        tmp_path / "table", SCORER, None, shard=Shard(1, 2), columns=[SCORER.column("unknown-target")], processes=1
-    )
-    annotated(tmp_path / "table", Path("/dev/null"), Shard(1, 2))
+    annotate(tmp_path / "table", SCORER, None, shard="1/2", columns=["unknown-target"], processes=1)
+    annotated(tmp_path / "table", Path("/dev/null"), "1/2")
     assert {path.name for path in tmp_path.iterdir()} == {"whole.gz", *before}
 
 
 def of_another_table(part: Path) -> None:
     table = part.with_name("other")
     table.write_bytes(b"a ||| b ||| 1\n" * 600)
-    annotated(table, part, Shard(2, 3))
+    annotated(table, part, "2/3")
 
 
 def with_another_option(part: Path) -> None:
-    annotated(part.with_name("table"), part, Shard(2, 3), columns=[SCORER.column("unknown-source")])
+    annotated(part.with_name("table"), part, "2/3", columns=["unknown-source"])
 
 
 def of_another_number(part: Path) -> None:
-    annotated(part.with_name("table"), part, Shard(2, 4))
+    annotated(part.with_name("table"), part, "2/4")
 
 
 def given_twice(part: Path) -> None:
-    annotated(part.with_name("table"), part, Shard(3, 3))
+    annotated(part.with_name("table"), part, "3/3")
 
 
 def of_another_run(part: Path) -> None:
@@ -122,9 +119,9 @@ DAMAGE: list[tuple[Callable[[Path], object], str]] = [
     (Path.unlink, r"2.out.gz: cannot be read \(No such file"),
     (
         lambda part: description_of(part).unlink(),
-        r"2.out.gz: has no 2.out.gz.part.json beside it, .*; run its job again",
+        r"2.out.gz: has no 2.out.gz.shard.json beside it, .*; run its job again",
     ),
-    (of_another_run, r"2.out.gz: is not the file that 2.out.gz.part.json tells of; run its job again"),
+    (of_another_run, r"2.out.gz: is not the file that 2.out.gz.shard.json describes; run its job again"),
     *(
         (
             change,
@@ -133,24 +130,22 @@ DAMAGE: list[tuple[Callable[[Path], object], str]] = [
         for change, names in (
             (of_another_table, "table"),
             (with_another_option, "columns"),
-            (of_another_number, "number of parts"),
+            (of_another_number, "number of shards"),
         )
     ),
-    (given_twice, r"3.out.gz: is part 3 of 3, as \S*2.out.gz is; give each part once"),
-    (plain, r"2.out.gz: is not compressed as \S*joined.gz is to be; give an output of the same suffix"),
+    (given_twice, r"3.out.gz: is shard 3 of 3, as \S*2.out.gz is; give each shard once"),
+    (plain, r"2.out.gz: is not the file that 2.out.gz.shard.json describes; run its job again"),
     *(
-        (said_otherwise(**values), r"2.out.gz.part.json: does not describe a part; run its job again")
+        (said_otherwise(**values), r"2.out.gz.shard.json: does not describe a shard; run its job again")
         for values in (
-            {"part": 0},
-            {"part": 4},
-            {"part": "2"},
-            {"part": True},
-            {"sha256": None},
+            {"shard": 0},
+            {"shard": 4},
+            {"shard": "2"},
             {"fingerprint": "8a0c"},
             {"more": 1},
         )
     ),
-    (lambda part: description_of(part).write_bytes(b"{"), r"2.out.gz.part.json: is not JSON .*; run its job again"),
+    (lambda part: description_of(part).write_bytes(b"{"), r"2.out.gz.shard.json: is not JSON .*; run its job again"),
 ]
 
 
@@ -164,30 +159,30 @@ def test_parts_that_are_refused(
     damage(parts[1])
     before = {path.name for path in tmp_path.iterdir()}
     with pytest.raises(UserError, match=message):
-        join_parts(parts, output)
+        join_shards(parts, output)
     assert output.read_bytes() == b"old"
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
 def test_parts_that_are_missing_are_named(parts: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"2.out.gz: is one of 3 parts, of which there is no 1, 3; give all of them"):
-        join_parts(parts[1:2], tmp_path / "joined.gz")
+    with pytest.raises(UserError, match=r"2.out.gz: is one of 3 shards, but shards 1, 3 are missing; give all of them"):
+        join_shards(parts[1:2], tmp_path / "joined.gz")
     said_otherwise(of=2**60)(parts[0])
-    with pytest.raises(UserError, match=r"no 2, 3, [\d, ]+, 21 and [\d,]+ more; give all"):
-        join_parts(parts[:1], tmp_path / "joined.gz")
+    with pytest.raises(UserError, match=r"shards 2, 3, [\d, ]+, 21 and [\d,]+ more are missing; give all"):
+        join_shards(parts[:1], tmp_path / "joined.gz")
 
 
 def test_parts_without_a_line_are_no_table(tmp_path: Path) -> None:
     table = tmp_path / "table"
     table.write_bytes(b"")
-    with pytest.raises(UserError, match=r"1.out.gz: has no line, nor has another part; check that the jobs had"):
-        join_parts(parts_of(table, tmp_path, of=1), tmp_path / "joined.gz")
+    with pytest.raises(UserError, match=r"1.out.gz: has no line, nor has another shard; check that the jobs had"):
+        join_shards(parts_of(table, tmp_path, of=1), tmp_path / "joined.gz")
 
 
-@pytest.mark.parametrize("name", ["1.out.gz", "3.out.gz.part.json"])
+@pytest.mark.parametrize("name", ["1.out.gz", "3.out.gz.shard.json"])
 def test_no_part_is_written_over(parts: list[Path], tmp_path: Path, name: str) -> None:
     with pytest.raises(UserError, match=rf"{name}: is an input, which would be lost; give another output"):
-        join_parts(parts, tmp_path / name)
+        join_shards(parts, tmp_path / name)
 
 
 def test_of_a_part_that_is_made_again_nothing_is_said_until_it_is_complete(parts: list[Path], tmp_path: Path) -> None:
@@ -196,8 +191,8 @@ def test_of_a_part_that_is_made_again_nothing_is_said_until_it_is_complete(parts
     The description then covers all lines, including those of the interrupted run.
     """
     with pytest.raises(KeyboardInterrupt):
-        annotated(tmp_path / "table", parts[1], Shard(2, 3), progress=interrupt)
-    with pytest.raises(UserError, match=r"2.out.gz: has no 2.out.gz.part.json beside it"):
-        join_parts(parts, tmp_path / "joined.gz")
-    annotated(tmp_path / "table", parts[1], Shard(2, 3))
-    assert join_parts(parts, tmp_path / "joined.gz") == 600
+        annotated(tmp_path / "table", parts[1], "2/3", progress=interrupt)
+    with pytest.raises(UserError, match=r"2.out.gz: has no 2.out.gz.shard.json beside it"):
+        join_shards(parts, tmp_path / "joined.gz")
+    annotated(tmp_path / "table", parts[1], "2/3")
+    assert join_shards(parts, tmp_path / "joined.gz") == 600
