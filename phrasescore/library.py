@@ -304,20 +304,20 @@ class _Checking(Section):
     limit: int | None = option(None, "lines to read", minimum=1)
 
 
-def join(parts: Sequence[str | Path], output: str | Path) -> int:
+def join(shards: Sequence[str | Path], output: str | Path) -> int:
     """Join the shards of a table that `annotate` wrote with `shard`; return the number of lines.
 
     Args:
-        parts: all shards, in any order; PART.part.json must be beside each.
+        shards: all shards, in any order; SHARD.shard.json must be beside each.
         output: the table to write, with the same suffix as the shards.
 
     Raises:
-        TypeError: `parts` is a single path.
+        TypeError: `shards` is a single path.
         UserError: a shard is missing or damaged, or has another table, network or options than the others.
     """
-    if isinstance(parts, str | Path):
-        raise TypeError(f"parts: is one file; give a list, as [{str(parts)!r}]")
-    return join_shards(without_descriptions([Path(part) for part in parts]), output)
+    if isinstance(shards, str | Path):
+        raise TypeError(f"shards: is one file; give a list, as [{str(shards)!r}]")
+    return join_shards(without_descriptions([Path(shard) for shard in shards]), output)
 
 
 def read_report(path: str | Path) -> dict[str, Any]:

@@ -240,7 +240,7 @@ def test_annotating_without_a_folder_or_processes_is_refused(
         ({"limit": "5"}, "limit is '5'; give a whole number"),
         ({"on_error": "skip"}, "on_error is 'skip'; choose one of stop, keep"),
         ({"shard": (1, 2)}, "shard is (1, 2); give a text"),
-        ({"shard": "3/2"}, "shard: 3/2 is not a part and a number of parts, as 3/16; parts count from 1"),
+        ({"shard": "3/2"}, "shard: 3/2 is not a shard and a number of shards, as 3/16; shards count from 1"),
         ({"processes": 2, "scheduler": "tcp://node1:8786"}, "processes and scheduler: are both given; leave one out"),
         ({"replace_last": 1}, "replace_last is 1; give a text"),
         ({"columns": "score"}, "columns is 'score'; give a list"),
@@ -354,5 +354,5 @@ def test_shards_are_joined(small_table: Path, tmp_path: Path) -> None:
         phrasescore.annotate(small_table, MODEL, tmp_path / f"part{number}", shard=f"{number}/2", processes=1)
     assert phrasescore.join([tmp_path / "part2", tmp_path / "part1"], joined) == 600
     assert joined.read_bytes() == whole.read_bytes()
-    with pytest.raises(TypeError, match="parts: is one file; give a list"):
+    with pytest.raises(TypeError, match="shards: is one file; give a list"):
         phrasescore.join(tmp_path / "part1", joined)  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ class Shard:
         """
         number, _, of = text.partition("/")
         if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= LARGEST):
-            raise ValueError(f"{text} is not a part and a number of parts, as 3/16; parts count from 1")
+            raise ValueError(f"{text} is not a shard and a number of shards, as 3/16; shards count from 1")
         return cls(int(number), int(of))
 
     def take(self, blocks: Iterable[Block], count: int) -> Iterator[Block]:

@@ -135,10 +135,10 @@ def test_columns_by_name_and_a_shard(small_table: Path, tmp_path: Path) -> None:
     options: list[str | Path] = ["--columns", "unknown-both", "per-word", "--shard", "1/1", "-o", output]
     done = run("annotate", small_table, "-m", MODEL, *options, "--report", report)
     assert done.returncode == 0
-    assert b"next: phrasescore join PART... -o TABLE, when all of them are there" in done.stderr
+    assert b"next: phrasescore join SHARD... -o TABLE, when all of them are there" in done.stderr
     assert json.loads(report.read_bytes())["columns"]["names"] == ["unknown-both", "per-word"]
     assert output.read_bytes().splitlines()[0].split(b" ||| ")[2].count(b" ") == 5
-    description = tmp_path / "out.part.json"
+    description = tmp_path / "out.shard.json"
     refused = error_of(run("annotate", small_table, "-m", MODEL, *options, "--report", description), code=2)
     assert f"{description}: is given for two outputs" in refused
 
@@ -283,12 +283,12 @@ def test_wrong_usage_is_exit_code_2(small_table: Path) -> None:
         (["train", "TABLE", "--seed", "4294967296"], "--seed: is 4294967296; give at most 4294967295"),
         (["annotate", "TABLE", "-m", MODEL, "--replace-last", "1", "--on-error", "keep"], "does not go with --on-err"),
         (["annotate", "TABLE", "-m", MODEL, "--columns", "score", "score"], "--columns: are named twice; give each"),
-        (["annotate", "TABLE", "-m", MODEL, "--shard", "3/2"], "3/2 is not a part and a number of parts, as 3/16"),
+        (["annotate", "TABLE", "-m", MODEL, "--shard", "3/2"], "3/2 is not a shard and a number of shards, as 3/16"),
         (
             ["annotate", "TABLE", "-m", MODEL, "--shard", "0/2"],
-            "0/2 is not a part and a number of parts, as 3/16; parts count from 1",
+            "0/2 is not a shard and a number of shards, as 3/16; shards count from 1",
         ),
-        (["annotate", "TABLE", "-m", MODEL, "--shard", "x/2"], "x/2 is not a part and a number of parts, as 3/16"),
+        (["annotate", "TABLE", "-m", MODEL, "--shard", "x/2"], "x/2 is not a shard and a number of shards, as 3/16"),
         (["annotate", "-", "-m", MODEL, "--shard", "1/2"], "--shard: reads the table twice; give a file"),
         (["annotate", "TABLE", "-m", MODEL, "--dry-run", "--report", "r"], "--report: changes nothing with --dry-run"),
     ],
@@ -755,14 +755,14 @@ def test_help_says_what_each_preset_has(command: str, option: str, shown: str) -
 def test_nothing_is_pickled_or_evaluated() -> None:
     """The package does not execute code from model folders, because they are untrusted.
 
-    `workers` and `processes` are exempt: they pickle the messages between the processes of one run.
+    `workers` is exempt: it pickles the messages between the processes of one run.
     """
     forbidden = {"eval", "exec", "compile", "__import__"}
     for path in Path(phrasescore.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
-                is_between_processes = path.name in ("workers.py", "processes.py")
+                is_between_processes = path.name == "workers.py"
                 assert is_between_processes or not names & {"pickle", "marshal", "shelve", "joblib"}, path
             if isinstance(node, ast.Call):
                 called = node.func

@@ -268,7 +268,7 @@ COMMANDS = {
     ),
     "join": Command(
         (*_PHRASESCORE, "join", *PARTS, "-o", "out.gz", "-q"),
-        (*PARTS, *(f"{part}.part.json" for part in PARTS)),
+        (*PARTS, *(f"{part}.shard.json" for part in PARTS)),
         _column,
         _one_more_number,
         ("out.gz",),

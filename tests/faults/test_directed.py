@@ -319,7 +319,7 @@ STRINGS = [
         for old in (r'"path": "[^"]*moses[^"]*"', r'"path": "[^"]*model"', r'"path": "[^"]*arpa"')
     ),
     Directed("rescore", "dev.nbest", replaced(r"PhrasePenalty0= \S+", "PhrasePenalty0=0"), 0),
-    Directed("join", f"{PARTS[0]}.part.json", replaced(r'"sha256": "[^"]*"', r'"sha256": "\ud800"')),
+    Directed("join", f"{PARTS[0]}.shard.json", replaced(r'"sha256": "[^"]*"', r'"sha256": "\ud800"')),
     Directed("train-on", "model/config.json", replaced(r'"table": "[^"]*"', r'"table": "\ud800"')),
     Directed("annotate", "model/config.json", replaced(r'"table": "[^"]*"', r'"table": "\ud800"')),
     Directed("decode", "system/preparation.json", replaced(r'": "[^"]*"', r'": "\ud800"')),
