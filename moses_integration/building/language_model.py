@@ -16,10 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from moses_integration.building.kneser_ney import SYMBOLS, estimate, memory_needed
-from moses_integration.processes import end_group
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, full_disk_told, open_output
-from phrasescore.memory import available_memory
 from phrasescore.text import chunks, text_lines
 
 ORDERS = range(2, 7)
@@ -28,6 +26,7 @@ ORDERS = range(2, 7)
 _LINES_AT_ONCE = 1 << 15
 _SEPARATORS = bytes.maketrans(b"\t\r", b"  ")
 _MESSAGES_SHOWN = 3
+_ROOT = Path("/")
 
 
 def build_language_model(text: Path, output: Path, order: int, memory: str = "50%") -> str:
@@ -95,12 +94,12 @@ def _run_lmplz(program: str, text: Path, output: Path, order: int, memory: str) 
         checked_text.writelines(_read_blocks(text))
         checked_text.seek(0)
         pipe = subprocess.PIPE
-        with subprocess.Popen(command, stdin=checked_text, stdout=pipe, stderr=messages, process_group=0) as process:
+        with subprocess.Popen(command, stdin=checked_text, stdout=pipe, stderr=messages) as process:
             assert process.stdout is not None
             try:
                 shutil.copyfileobj(process.stdout, stream)
             except BaseException:
-                end_group(process)
+                process.kill()
                 raise
         if process.returncode != 0:
             messages.seek(0)
@@ -110,6 +109,33 @@ def _run_lmplz(program: str, text: Path, output: Path, order: int, memory: str) 
                 f"{shlex.join(command)}: failed with exit code {process.returncode} and the message "
                 f"`{' / '.join(lines[-_MESSAGES_SHOWN:])}`; fix the cause or remove lmplz from the PATH"
             )
+
+
+def available_memory() -> int:
+    """Return how many bytes this process can still allocate: the free memory of the machine or its control groups.
+
+    Control groups are those of a container or a batch system. Pages of the file cache count as free.
+    """
+    found = re.search(r"^MemAvailable: +(\d+) kB$", _read_system_file("proc/meminfo"), re.MULTILINE)
+    # Other systems than Linux report the total memory of the machine only.
+    free = [int(found[1]) << 10 if found else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    group = re.search(r"^0::/(.*)$", _read_system_file("proc/self/cgroup"), re.MULTILINE)
+    inner = Path("sys/fs/cgroup", group[1] if group else "")
+    # A container may see its group as the root, and not the path to it.
+    for folder in (inner, *inner.parents):
+        limit, usage = (_read_system_file(folder / name).strip() for name in ("memory.max", "memory.current"))
+        if limit.isdigit() and usage.isdigit():
+            cached = re.search(r"^inactive_file (\d+)$", _read_system_file(folder / "memory.stat"), re.MULTILINE)
+            free.append(int(limit) - int(usage) + (int(cached[1]) if cached else 0))
+    return max(min(free), 0)
+
+
+def _read_system_file(path: str | Path) -> str:
+    """Return the content of a file, or an empty string if it does not exist."""
+    try:
+        return Path(_ROOT, path).read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def _read_blocks(path: Path) -> Iterator[bytes]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_integration.processes import end_group
 from phrasescore.errors import UserError
 from phrasescore.files import open_input
 
 _LINES_SHOWN = 3
+_SECONDS_TO_END = 5
 
 
 class StepFailure(UserError):
@@ -110,8 +112,17 @@ def _run(step: str, words: Sequence[str], log: Path, stdin: Path | None, stdout:
         try:
             return process.wait()
         except BaseException:
-            end_group(process)
+            _end_group(process)
             raise
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Terminate a program that was started with `process_group=0`, and its descendants."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_SECONDS_TO_END)
 
 
 def has_content(path: Path) -> bool:
