@@ -246,8 +246,8 @@ def test_annotating_without_a_folder_or_processes_is_refused(
         ({"columns": "score"}, "columns is 'score'; give a list"),
         ({"columns": ["score", 1]}, "columns has 1; give a text for each"),
         ({"only_sources_in": "text.en"}, "only_sources_in is 'text.en'; give a list"),
-        ({"columns": []}, "columns: are none; give each column once"),
-        ({"columns": ["score", "score"]}, "columns: are named twice; give each column once"),
+        ({"columns": []}, "columns: must be one or more different names"),
+        ({"columns": ["score", "score"]}, "columns: must be one or more different names"),
         (
             {"replace_last": "1", "on_error": "keep"},
             "replace_last: does not go with on_error='keep', because a faulty line may",

@@ -195,23 +195,16 @@ def _report(
     from phrasescore.scoring.columns import FLOOR
     from phrasescore.versions import versions
 
+    options = {name: getattr(config, name) for name in ("replace_last", "limit", "shard", "on_error")}
     return {
         "schema": _SCHEMA,
         "input": str(args.table),
         "input_sha256": digest,
         "output": str(args.output),
         "scorer": scorer.described(),
-        "columns": {
-            "names": [column.name for column in config.columns_of(scorer)],
-            "replace_last": config.replace_last,
-            "floor": FLOOR,
-        },
-        "lines": {
-            "only_sources_in": [str(path) for path in config.only_sources_in] or None,
-            "limit": config.limit,
-            "shard": config.shard,
-            "on_error": config.on_error,
-        },
+        "columns": [column.name for column in config.columns_of(scorer)],
+        "floor": FLOOR,
+        "options": {**options, "only_sources_in": list(map(str, config.only_sources_in))},
         "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
         "counts": asdict(counts),
         "versions": versions(),

@@ -77,16 +77,11 @@ def _as_text(report: TableReport, limit: int | None) -> list[str]:
     hidden = len(report.problems) - _PROBLEMS_SHOWN
     if hidden > 0:
         lines.append(f"and {hidden} other kinds of problems")
-    if not report.problems:
-        lines.append(_verdict(report, limit))
+    if not report.problems and report.lines == limit:
+        lines.append(f"no problems in the first {counted(limit, 'line')}")
+    elif not report.problems:
+        lines.append("no problems: Moses would load this table")
     return lines
-
-
-def _verdict(report: TableReport, limit: int | None) -> str:
-    """Return the verdict on a table without malformed lines."""
-    if report.lines == limit:
-        return f"no problems in the first {counted(limit, 'line')}"
-    return "no problems: Moses would load this table"
 
 
 def _histogram(counts: Counter[int]) -> str:

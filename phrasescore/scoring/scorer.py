@@ -73,15 +73,7 @@ class PhraseScorer(ABC, Reloadable):
 
     @abstractmethod
     def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
-        """Score occurrences; log-probabilities are natural logs.
-
-        Args:
-            occurrences: the occurrences to score.
-            columns: some of `self.columns`; empty for the first.
-
-        Raises:
-            UserError: a model is damaged.
-        """
+        """Return the values of some of `self.columns`, by default of the first; log-probabilities are natural logs."""
 
     @property
     def name(self) -> str:
@@ -94,11 +86,7 @@ class PhraseScorer(ABC, Reloadable):
         return None
 
     def column(self, name: str) -> Column:
-        """Return a column by its name.
-
-        Raises:
-            UserError: it does not exist; the message lists the available columns.
-        """
+        """Return a column by its name."""
         for column in self.columns:
             if column.name == name:
                 return column

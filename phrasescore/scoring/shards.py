@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice, pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,7 +22,6 @@ from phrasescore.files.resumable import FORMAT, names_of_changes
 from phrasescore.table.selection import Shard
 
 _BYTES_AT_ONCE = 1 << 20
-_NUMBERS_SHOWN = 20
 _AGAIN = "run its job again"
 
 
@@ -116,11 +115,12 @@ def _require_all_of_one(shards: Sequence[tuple[_Description, Path]]) -> None:
         if one.shard == before.shard:
             raise UserError(f"{path}: is shard {one.shard} of {one.of}, as {path_before} is; give each shard once")
     numbers = {one.shard for one, _ in shards}
-    missing = [*islice((number for number in range(1, first.of + 1) if number not in numbers), _NUMBERS_SHOWN)]
-    if missing:
-        more = first.of - len(numbers) - len(missing)
-        shown = ", ".join(map(str, missing)) + (f" and {more:,} more" if more else "")
-        raise UserError(f"{first_path}: is one of {first.of} shards, but shards {shown} are missing; give all of them")
+    if len(numbers) < first.of:
+        missing = next(number for number in count(1) if number not in numbers)
+        raise UserError(
+            f"{first_path}: is one of {first.of} shards, but only {len(numbers)} are given; give all of them, "
+            f"such as shard {missing}"
+        )
 
 
 def _copy(description: _Description, path: Path, stream: BinaryIO) -> None:

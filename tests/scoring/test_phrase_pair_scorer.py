@@ -83,7 +83,7 @@ def test_annotate_accepts_both_kinds_of_model(table: Path, tmp_path: Path, capsy
     command = ["annotate", str(table), "-m", str(tmp_path / "f"), "-o", str(out), "--processes", "1"]
     assert main([*command, "--report", str(report), "--only-sources-in", str(source)]) == 0
     said = json.loads(report.read_text())
-    assert said["columns"]["names"] == ["expected-bleu"]
+    assert said["columns"] == ["expected-bleu"]
     assert said["scorer"]["folders"] == [str(tmp_path / "f")]
     assert 0 < said["counts"]["lines_written"] < 600
     assert "unknown to" not in capsys.readouterr().err

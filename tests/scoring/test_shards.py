@@ -165,10 +165,11 @@ def test_parts_that_are_refused(
 
 
 def test_parts_that_are_missing_are_named(parts: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"2.out.gz: is one of 3 shards, but shards 1, 3 are missing; give all of them"):
+    message = "2.out.gz: is one of 3 shards, but only 1 are given; give all of them, such as shard 1"
+    with pytest.raises(UserError, match=message):
         join_shards(parts[1:2], tmp_path / "joined.gz")
     said_otherwise(of=2**60)(parts[0])
-    with pytest.raises(UserError, match=r"shards 2, 3, [\d, ]+, 21 and [\d,]+ more are missing; give all"):
+    with pytest.raises(UserError, match="give all of them, such as shard 2"):
         join_shards(parts[:1], tmp_path / "joined.gz")
 
 

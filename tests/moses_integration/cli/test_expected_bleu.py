@@ -50,7 +50,7 @@ def test_from_a_system_to_one_with_a_tuned_column(
     assert phrasescore([names.get(word, word) for word in [*annotate, "--report", str(report), "-q"]]) == 0
     assert main([names.get(word, word) for word in add_column]) == 0
     assert len(MosesIni.read(tmp_path / "wide.ini").weights()["TranslationModel0"]) == 5
-    assert json.loads(report.read_text())["columns"]["names"] == ["expected-bleu"]
+    assert json.loads(report.read_text())["columns"] == ["expected-bleu"]
     lines = [line.split(b" ||| ") for line in read_bytes(table).splitlines()]
     values = load_phrase_pair_model(folder).values(
         features_of([line[0] for line in lines], [line[1] for line in lines])
