@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Workers: TypeAlias = "ProcessPool | DaskWorkers"
+Workers: TypeAlias = "ProcessPool | DaskWorkers | None"
 
 _TASKS_AHEAD = 2
 """Queued items per worker: enough to keep it busy, few enough for memory."""
@@ -48,7 +48,7 @@ _UNGUARDED = (
 
 
 def map_ordered(
-    task: Callable[[Item], Result], items: Iterable[Item], workers: Workers | None
+    task: Callable[[Item], Result], items: Iterable[Item], workers: Workers
 ) -> Generator[Result, None, None]:
     """Yield the task's result for each item, in order; a bounded number of items is read ahead.
 
@@ -78,7 +78,7 @@ def available_cores() -> int:
 
 
 @contextmanager
-def start_workers(killed: str, processes: int | None = None, scheduler: str | None = None) -> Iterator[Workers | None]:
+def start_workers(killed: str, processes: int | None = None, scheduler: str | None = None) -> Iterator[Workers]:
     """Yield workers and end them afterwards, even during tasks if an exception is raised.
 
     Args:

@@ -58,7 +58,7 @@ class Deadly:
         return number
 
 
-def check(workers: Workers | None, number: int) -> None:
+def check(workers: Workers, number: int) -> None:
     taken = []
 
     def numbers() -> Iterator[int]:

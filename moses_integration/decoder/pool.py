@@ -74,7 +74,7 @@ class DecoderPool:
 
     _text: _Text
     _count: int
-    _workers: Workers | None
+    _workers: Workers
 
     def run(self, task: GraphTask[Result], weights: Weights) -> Iterator[Result]:
         """Yield the task's result for each sentence in order."""

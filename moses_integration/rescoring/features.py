@@ -151,7 +151,7 @@ class _Values:
     """Caches the values of a scorer for phrase pairs."""
 
     scorer: PhraseScorer
-    workers: Workers | None
+    workers: Workers
     columns: list[Column] = field(default_factory=list)
     """The columns that the features use."""
     words: WordCounts | None = None
@@ -198,7 +198,7 @@ def _sentence_pair(sentence: Words, entry: NbestEntry) -> list[_Pair]:
 
 
 def load_features(
-    specs: Sequence[FeatureSpec], device: Device, backoff: Path | None = None, workers: Workers | None = None
+    specs: Sequence[FeatureSpec], device: Device, backoff: Path | None = None, workers: Workers = None
 ) -> list[ListFeature]:
     """Load the scorers of features.
 
@@ -248,6 +248,6 @@ def needs_backoff(spec: FeatureSpec) -> bool:
 
 def share_scoring(
     entries: int, device: Device, processes: int | None = None, scheduler: str | None = None
-) -> AbstractContextManager[Workers | None]:
+) -> AbstractContextManager[Workers]:
     """Start workers for a list of `entries` translations (see `start_workers`); score a short list serially."""
     return start_workers(_KILLED, min(device.processes(processes), max(1, -(-entries // _AT_ONCE))), scheduler)
