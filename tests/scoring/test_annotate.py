@@ -322,7 +322,7 @@ def test_an_option_that_differs_from_the_interrupted_run_is_an_error(
 
     with pytest.raises(KeyboardInterrupt):
         annotate(path, output=output, **before, progress=stop)
-    message = f"{output}: an earlier run had {what}; give the same to resume it, or --restart to discard its work"
+    message = f"{output}: an earlier run had {what}; give the same to resume it, or restart to discard its work"
     with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
         annotate(path, output=output, **{**before, **options})
     annotate(path, output=output, **before, log=said.append)
