@@ -24,7 +24,7 @@ below.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count, pairwise
 from typing import BinaryIO
@@ -44,20 +44,16 @@ _LINES_AT_ONCE = 1 << 17
 
 
 @dataclass(frozen=True)
-class Section:
-    """The n-grams of one order, in the order of their lines in an ARPA file."""
+class NGrams:
+    """The distinct n-grams of one order, in the order of their lines in an ARPA file."""
 
     first_G: NDArray[np.int32]
     """Id of the first word."""
     suffix_G: NDArray[np.int64]
-    """Index, in the section below, of the n-gram without its first word; unused in the first section."""
-    log_probability_G: NDArray[np.float32]
-    """log10 p(last word | the words before it)."""
-    log_backoff_G: NDArray[np.float32] | None
-    """log10 of the back-off weight; None in the last section."""
-
-    def __len__(self) -> int:
-        return len(self.first_G)
+    """Index of the n-gram without its first word among the n-grams of the order below."""
+    context_G: NDArray[np.int64]
+    """Index of the n-gram without its last word among the n-grams of the order below."""
+    count_G: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -66,30 +62,39 @@ class KneserNeyModel:
 
     words: list[bytes]
     """By id: `<unk>`, `<s>`, `</s>`, then the words in order of first occurrence."""
-    sections: list[Section]
+    ngrams: list[NGrams]
+    probabilities: list[NDArray[np.float32]]
+    """log10 p(last word | the words before it) of each n-gram, [G]."""
+    backoffs: list[NDArray[np.float32]]
+    """log10 of the back-off weight of each n-gram, [G], except for the highest order."""
     discounts: list[Discounts]
     """0.5, 1 and 1.5 for orders whose t_{n,k} define none."""
 
     def write_arpa(self, stream: BinaryIO) -> None:
         """Write an ARPA file; numbers are the shortest decimals that parse to the same 32-bit float."""
-        counts = [b"ngram %d=%d\n" % (order, len(section)) for order, section in enumerate(self.sections, 1)]
+        counts = [b"ngram %d=%d\n" % (order, len(ngram.first_G)) for order, ngram in enumerate(self.ngrams, 1)]
         stream.write(b"\\data\\\n" + b"".join(counts))
-        for order in range(1, len(self.sections) + 1):
+        for order in range(1, len(self.ngrams) + 1):
             stream.write(b"\n\\%d-grams:\n" % order)
-            _write_section(stream, self.words, self.sections[:order])
+            self._write_order(stream, order)
         stream.write(b"\n\\end\\\n")
 
-
-@dataclass(frozen=True)
-class _NGrams:
-    """The distinct n-grams of one order."""
-
-    first_G: NDArray[np.int32]
-    suffix_G: NDArray[np.int64]
-    """Index of the n-gram without its first word among the n-grams of the order below."""
-    context_G: NDArray[np.int64]
-    """Index of the n-gram without its last word among the n-grams of the order below."""
-    count_G: NDArray[np.int64]
+    def _write_order(self, stream: BinaryIO, order: int) -> None:
+        has_backoff = order < len(self.ngrams)
+        before_word = np.array([word + b" " for word in self.words], dtype=object)
+        at_end = np.array([word + (b"\t" if has_backoff else b"\n") for word in self.words], dtype=object)
+        entries = len(self.ngrams[order - 1].first_G)
+        for start in range(0, entries, _LINES_AT_ONCE):
+            block = slice(start, start + _LINES_AT_ONCE)
+            columns = [_decimals(self.probabilities[order - 1][block], b"\t")]
+            suffixes = np.arange(entries)[block]
+            for ngram in self.ngrams[order - 1 : 0 : -1]:
+                columns.append(before_word[ngram.first_G[suffixes]])
+                suffixes = ngram.suffix_G[suffixes]
+            columns.append(at_end[self.ngrams[0].first_G[suffixes]])
+            if has_backoff:
+                columns.append(_decimals(self.backoffs[order - 1][block], b"\n"))
+            stream.write(b"".join(np.stack(columns, axis=1).ravel().tolist()))
 
 
 def estimate(text: Iterable[bytes], order: int) -> KneserNeyModel:
@@ -102,7 +107,7 @@ def estimate(text: Iterable[bytes], order: int) -> KneserNeyModel:
     ngrams = _count_ngrams(tokens_T, len(words), order)
     adjusted = _adjust_counts(ngrams)
     discounts = [_estimate_discounts(counts_G) for counts_G in _counts_for_discounts(ngrams, adjusted)]
-    return KneserNeyModel(words, _interpolate(ngrams, adjusted, discounts), discounts)
+    return KneserNeyModel(words, ngrams, *_interpolate(ngrams, adjusted, discounts), discounts)
 
 
 def memory_needed(tokens: int, order: int) -> int:
@@ -128,12 +133,12 @@ def _number_words(text: Iterable[bytes]) -> tuple[list[bytes], NDArray[np.int32]
     return [*SYMBOLS, *list(ids)[len(SYMBOLS) :]], np.insert(tokens_T, starts, _BEGIN)
 
 
-def _count_ngrams(tokens_T: NDArray[np.int32], vocabulary_size: int, order: int) -> list[_NGrams]:
+def _count_ngrams(tokens_T: NDArray[np.int32], vocabulary_size: int, order: int) -> list[NGrams]:
     count_G = np.bincount(tokens_T, minlength=vocabulary_size)
     # <s> is not predicted.
     count_G[_BEGIN] = 0
     empty_G = np.zeros(vocabulary_size, np.int64)
-    ngrams = [_NGrams(np.arange(vocabulary_size, dtype=np.int32), empty_G, empty_G, count_G)]
+    ngrams = [NGrams(np.arange(vocabulary_size, dtype=np.int32), empty_G, empty_G, count_G)]
     index_T = tokens_T.astype(np.int64)  # of the n-gram that ends here
     end_E = np.arange(len(tokens_T))
     for length in range(2, order + 1):
@@ -145,12 +150,12 @@ def _count_ngrams(tokens_T: NDArray[np.int32], vocabulary_size: int, order: int)
         context_G = np.empty(len(key_G), np.int64)
         context_G[index_E] = index_T[end_E - 1]
         suffix_G, first_G = np.divmod(key_G, vocabulary_size)
-        ngrams.append(_NGrams(first_G.astype(np.int32), suffix_G, context_G, count_G))
+        ngrams.append(NGrams(first_G.astype(np.int32), suffix_G, context_G, count_G))
         index_T[end_E] = index_E
     return ngrams
 
 
-def _adjust_counts(ngrams: list[_NGrams]) -> list[NDArray[np.int64]]:
+def _adjust_counts(ngrams: list[NGrams]) -> list[NDArray[np.int64]]:
     """Return a(w_1^n) of each order [G]."""
     adjusted = []
     for ngram, longer in pairwise(ngrams):
@@ -159,7 +164,7 @@ def _adjust_counts(ngrams: list[_NGrams]) -> list[NDArray[np.int64]]:
     return [*adjusted, ngrams[-1].count_G]
 
 
-def _counts_for_discounts(ngrams: list[_NGrams], adjusted: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+def _counts_for_discounts(ngrams: list[NGrams], adjusted: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
     """Return the counts [G] from which lmplz computes t_{n,k}.
 
     They are the adjusted counts except for one n-gram of each order: at the end of its input, lmplz enters the open
@@ -186,8 +191,10 @@ def _estimate_discounts(counts_G: NDArray[np.int64]) -> Discounts:
     return discounts if (discounts >= 0).all() else _FALLBACK
 
 
-def _interpolate(ngrams: list[_NGrams], adjusted: list[NDArray[np.int64]], discounts: list[Discounts]) -> list[Section]:
-    """Return p of all n-grams, and b of all except the highest order."""
+def _interpolate(
+    ngrams: list[NGrams], adjusted: list[NDArray[np.int64]], discounts: list[Discounts]
+) -> tuple[list[NDArray[np.float32]], list[NDArray[np.float32]]]:
+    """Return log10 p of all n-grams, and log10 b of all except the highest order."""
     # The order below the unigrams has one n-gram, the empty one, with a uniform distribution.
     probability_H = np.array([1 / np.float32(len(ngrams[0].first_G) - 1)], np.float32)
     probabilities: list[NDArray[np.float32]] = []
@@ -197,12 +204,10 @@ def _interpolate(ngrams: list[_NGrams], adjusted: list[NDArray[np.int64]], disco
         probability_H = normalised_G + backoff_H[ngram.context_G] * probability_H[ngram.suffix_G]
         if not probabilities:
             probability_H[_BEGIN] = 1
-        probabilities.append(_log10(probability_H))
+        probabilities.append(np.minimum(_log10(probability_H), 0))
         backoffs.append(_log10(backoff_H))
-    return [
-        Section(ngram.first_G, ngram.suffix_G, np.minimum(log_probability_G, 0), log_backoff_G)
-        for ngram, log_probability_G, log_backoff_G in zip(ngrams, probabilities, [*backoffs[1:], None], strict=True)
-    ]
+    # The first back-off weight is that of the empty n-gram.
+    return probabilities, backoffs[1:]
 
 
 def _normalise(
@@ -222,25 +227,6 @@ def _log10(values_G: NDArray[np.float32]) -> NDArray[np.float32]:
     """Compute in double, because 32-bit logarithms of C libraries and NumPy differ in the last bit."""
     with np.errstate(divide="ignore"):
         return np.maximum(np.log10(values_G.astype(np.float64)).astype(np.float32), _LOG_ZERO)
-
-
-def _write_section(stream: BinaryIO, words: Sequence[bytes], sections: Sequence[Section]) -> None:
-    """Write the last section; the sections below it resolve its suffixes."""
-    section = sections[-1]
-    has_backoff = section.log_backoff_G is not None
-    before_word = np.array([word + b" " for word in words], dtype=object)
-    at_end = np.array([word + (b"\t" if has_backoff else b"\n") for word in words], dtype=object)
-    for start in range(0, len(section), _LINES_AT_ONCE):
-        block = slice(start, start + _LINES_AT_ONCE)
-        columns = [_decimals(section.log_probability_G[block], b"\t")]
-        suffixes = np.arange(len(section))[block]
-        for below in sections[:0:-1]:
-            columns.append(before_word[below.first_G[suffixes]])
-            suffixes = below.suffix_G[suffixes]
-        columns.append(at_end[sections[0].first_G[suffixes]])
-        if section.log_backoff_G is not None:
-            columns.append(_decimals(section.log_backoff_G[block], b"\n"))
-        stream.write(b"".join(np.stack(columns, axis=1).ravel().tolist()))
 
 
 def _decimals(values_G: NDArray[np.float32], end: bytes) -> NDArray[np.object_]:

@@ -191,7 +191,7 @@ def test_perplexity_of_held_out_text(mini_model: Any) -> None:
 
 def test_sentences_shorter_than_the_order_leave_an_empty_section(tmp_path: Path) -> None:
     model = estimate([b"a\n\nb a\n"], 6)
-    assert [len(section) for section in model.sections] == [5, 5, 3, 1, 0, 0]
+    assert [len(ngram.first_G) for ngram in model.ngrams] == [5, 5, 3, 1, 0, 0]
     assert load(write(model, tmp_path / "lm.arpa")).order == 6
 
 
