@@ -48,3 +48,9 @@ def test_a_text_is_what_its_words_are(tmp_path: Path, capfd: pytest.CaptureFixtu
     assert [line[: line.index(";")] for line in told] == [
         f"{tmp_path}/latin: lines that are not UTF-8: 1, the first one 1"
     ]
+
+
+@pytest.mark.parametrize("size", ["many", "0"])
+def test_the_size_of_a_list_is_a_number(size: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decode", "i", "--nbest", "f", size]) == 2
+    assert f"--nbest: {size} is not a size of a list; give FILE SIZE" in capsys.readouterr().err

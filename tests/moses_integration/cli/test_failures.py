@@ -146,7 +146,7 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
             [*TEXT_TABLE, INI, "--source", "FOLDER/brackets"],
             "FOLDER/brackets: line 2: has `[X]`, which Moses takes for a non-terminal of a grammar; write its brackets",
         ),
-        ([*DECODE, "FOLDER/compact.ini", "--source", "FOLDER/two"], "reads text tables, not PhraseDictionaryCompact"),
+        ([*DECODE, "FOLDER/compact.ini", "--source", "FOLDER/two"], "does not support PhraseDictionaryCompact"),
         ([*DECODE, "FOLDER/weights.ini", "--source", "FOLDER/two"], "has 4 features but 3 weights"),
         ([*DECODE, INI, "--source", "FOLDER/two", "--binarise", "compact"], "the embedded toolkit reads text tables"),
         ([*DECODE, INI, "--source", "FOLDER/cut.gz"], "cut.gz: the compressed data is truncated"),
@@ -179,7 +179,7 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         ),
         (
             [*TEXT_TABLE, "FOLDER/compact.ini", "--source", "FOLDER/two"],
-            "reads text tables, not PhraseDictionaryCompact",
+            "does not support PhraseDictionaryCompact",
         ),
         (
             [*TEXT_TABLE, "FOLDER/lost.ini", "--source", "FOLDER/two"],

@@ -92,19 +92,6 @@ def test_tuning_reports_and_applying_keeps_the_promise(
     assert sorted(entry.words for entry in entries) == sorted(entry.words for entry in read_nbest(data / "nbest"))
 
 
-def test_the_number_of_processes_does_not_matter(
-    rescore: Rescore, tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("moses_integration.rescoring.features._AT_ONCE", 20)
-    lists = []
-    for processes in ("1", "2"):
-        out, nbest = tmp_path / processes, tmp_path / f"{processes}.nbest"
-        given = ("--weights", tuned, "--processes", processes, "-o", out, "--nbest-output", nbest, "-q")
-        assert rescore(*DEV, *given) == 0
-        lists.append((out.read_bytes(), nbest.read_bytes()))
-    assert lists[0] == lists[1]
-
-
 def test_no_scorer_tunes_the_old_weights(rescore: Rescore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "weights.json"
     assert rescore(*TUNE, *QUICK, "-o", path) == 0

@@ -236,8 +236,6 @@ def test_wrong_usage_is_exit_code_2(
         ["build", *texts, "-o", "x", "--longest-phrase", "0"],
         ["build", *texts, "-o", "x", "--aligner", "giza"],
         ["decode"],
-        ["decode", "i", "--nbest", "f", "many"],
-        ["decode", "i", "--nbest", "f", "0"],
         ["decode", "i", "--binarise", "zip"],
         ["tune", "i", "--source", "a", "--reference", "b", "-o", "c", "--restarts", "-1"],
         ["evaluate", "a", "--reference", "b", "--seed", "-3"],
