@@ -32,7 +32,7 @@ class IniLines:
     def __init__(self, lines: Iterable[str], name: str) -> None:
         self.lines = list(lines)
         self.name = name
-        self._numbers = [*range(1, len(self.lines) + 1)]
+        self._numbers: list[int] = [*range(1, len(self.lines) + 1)]
 
     def to_bytes(self) -> bytes:
         """Return the content of the file."""

@@ -105,10 +105,10 @@ def convert_old_format(ini: IniLines) -> bool:
         weights += _give_weights(ini, of_weights, widths)
     for section in (*of_models, *_SINGLE, "ttable-limit", "lmodel-oov-feature"):
         ini.set_values(section, [])
-    for line, number in sorted(features, key=lambda one: _ORDER[split_fields(one[0])[0]]):
-        ini.append("feature", line, number)
-    for line, number in weights:
-        ini.append("weight", line, number)
+    for feature in sorted(features, key=lambda one: _ORDER[split_fields(one[0])[0]]):
+        ini.append("feature", *feature)
+    for weight_line in weights:
+        ini.append("weight", *weight_line)
     return True
 
 

@@ -33,7 +33,7 @@ from moses_integration.rescoring.reranking import (
 from moses_integration.rescoring.tuned_weights import TunedWeights
 from moses_integration.tuning.candidates import from_nbest
 from moses_integration.tuning.tunings import Tuning, spread
-from phrasescore.device import Device, choose_device, settle_memory
+from phrasescore.device import Device, Precision, choose_device, settle_memory
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name, sha256_of
 from phrasescore.provenance import described
@@ -53,7 +53,7 @@ class Rescorer:
     backoff: Path | None = None
     """n-gram model for neural language models."""
     device: str = "auto"
-    precision: str = "auto"
+    precision: Precision = "auto"
     processes: int | None = None
     scheduler: str | None = None
     nbest_output: Path | None = None
