@@ -28,18 +28,8 @@ from phrasescore.nn.readout import make_readout
 from phrasescore.nn.units import UNITS, RecurrentUnit
 
 
-class SourceTerms(NamedTuple):
-    """Terms that depend on the source alone, computed once per source phrase."""
-
-    context_Sg: Tensor | None
-    """c as projected by the unit; None without a fixed context."""
-    readout_Sq: Tensor | None
-    """c as projected by the readout; None without a fixed context."""
-    memory: Memory | None
-
-
 class DecoderState(NamedTuple):
-    """The state of the decoder in each row."""
+    """The state of the decoder in each row, and terms that depend on the source alone, computed once per phrase."""
 
     layers: tuple[Tensor, ...]
     """The state of each layer, [B, s]."""
@@ -47,15 +37,19 @@ class DecoderState(NamedTuple):
     """h~ of the previous step, for input feeding."""
     source_B: Rows
     """The source phrase of each row; a slice if row i has phrase i."""
-    source_terms: SourceTerms
+    context_Sg: Tensor | None
+    """c as projected by the unit; None without a fixed context."""
+    readout_Sq: Tensor | None
+    """c as projected by the readout; None without a fixed context."""
+    memory: Memory | None
+    """For attention."""
 
     def take(self, rows: Rows) -> DecoderState:
         """Select, repeat or reorder rows."""
-        return DecoderState(
-            tuple(take_rows(h_Bs, rows) for h_Bs in self.layers),
-            None if self.fed_Bn is None else take_rows(self.fed_Bn, rows),
-            rows if isinstance(self.source_B, slice) else take_rows(self.source_B, rows),
-            self.source_terms,
+        return self._replace(
+            layers=tuple(take_rows(h_Bs, rows) for h_Bs in self.layers),
+            fed_Bn=None if self.fed_Bn is None else take_rows(self.fed_Bn, rows),
+            source_B=rows if isinstance(self.source_B, slice) else take_rows(self.source_B, rows),
         )
 
 
@@ -129,7 +123,7 @@ class Decoder(nn.Module):
         h_An = torch.cat([level.output_Bn for level in levels])
         contexts = [level.context_Bd for level in levels if level.context_Bd is not None]
         context_Ad = torch.cat(contexts) if contexts else None
-        context_Aq = self._context_of_readout(state.source_terms, context_Ad, batch.source_of_node_A)
+        context_Aq = self._context_of_readout(state, context_Ad, batch.source_of_node_A)
         return self.readout.shrink(self.readout(h_An, e_Nm, context_Aq))
 
     def predictions(
@@ -159,32 +153,30 @@ class Decoder(nn.Module):
 
     def start(self, encoded: EncodedSource) -> DecoderState:
         """Return the initial state, a row for each source phrase."""
-        layers = self.initial.first_states(encoded)
-        fed_Sn = None if self.feed is None else layers[0].new_zeros(len(layers[0]), self.feed.in_features)
-        return DecoderState(layers, fed_Sn, slice(0, len(layers[0])), self._source_terms(encoded))
-
-    def step(self, state: DecoderState, words_B: Tensor | None) -> Prediction:
-        """Read the previous words, None in the first step; return the prediction of the next."""
-        e_Bm, x_Bg = self._read(words_B, len(state.layers[0]), state)
-        step = self._advance(state, x_Bg)
-        context_Bq = self._context_of_readout(state.source_terms, step.context_Bd, state.source_B)
-        s_B = self.readout(step.output_Bn, e_Bm, context_Bq)
-        after = step.state if self.feed is None else step.state._replace(fed_Bn=s_B)
-        return self.readout.shrink(s_B), after, step.attention_BL
-
-    def _source_terms(self, encoded: EncodedSource) -> SourceTerms:
-        c_Sd, memory = encoded.summary_Sk, None
+        layers, c_Sd, memory = self.initial.first_states(encoded), encoded.summary_Sk, None
         if self.attention is not None:
             assert encoded.annotations_SLd is not None
             assert encoded.real_SL is not None
             keys_SLk = self.attention.keys(encoded.annotations_SLd)
             memory = Memory(encoded.annotations_SLd, keys_SLk, encoded.real_SL)
-        is_fixed = self.attention is None and self.readout.uses_context
-        return SourceTerms(
+        rows, is_fixed = len(c_Sd), self.attention is None and self.readout.uses_context
+        return DecoderState(
+            layers,
+            None if self.feed is None else layers[0].new_zeros(rows, self.feed.in_features),
+            slice(0, rows),
             self.unit.project_context(c_Sd) if self.feeds_summary else None,
             self.readout.project_context(c_Sd) if is_fixed else None,
             memory,
         )
+
+    def step(self, state: DecoderState, words_B: Tensor | None) -> Prediction:
+        """Read the previous words, None in the first step; return the prediction of the next."""
+        e_Bm, x_Bg = self._read(words_B, len(state.layers[0]), state)
+        step = self._advance(state, x_Bg)
+        context_Bq = self._context_of_readout(state, step.context_Bd, state.source_B)
+        s_B = self.readout(step.output_Bn, e_Bm, context_Bq)
+        after = step.state if self.feed is None else step.state._replace(fed_Bn=s_B)
+        return self.readout.shrink(s_B), after, step.attention_BL
 
     def _read(self, words_B: Tensor | None, rows: int, state: DecoderState) -> tuple[Tensor, Tensor]:
         """Return e(y_{t-1}) [B, m] and its projection [B, g]; e(y_0) = 0 has no rows."""
@@ -196,8 +188,7 @@ class Decoder(nn.Module):
 
     def _advance(self, state: DecoderState, x_Bg: Tensor) -> RecurrentStep:
         """Return the next state of all layers, with attention before or after the step."""
-        terms, source_B = state.source_terms, state.source_B
-        context_Bg = None if terms.context_Sg is None else take_rows(terms.context_Sg, source_B)
+        context_Bg = None if state.context_Sg is None else take_rows(state.context_Sg, state.source_B)
         c_Bd: Tensor | None = None
         weights_BL: Tensor | None = None
         units: list[RecurrentUnit] = [self.unit, *self.upper]
@@ -218,16 +209,16 @@ class Decoder(nn.Module):
 
     def _attend(self, query_Bn: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
         assert self.attention is not None
-        assert state.source_terms.memory is not None
-        return attend(self.attention, query_Bn, state.source_terms.memory, state.source_B)
+        assert state.memory is not None
+        return attend(self.attention, query_Bn, state.memory, state.source_B)
 
-    def _context_of_readout(self, terms: SourceTerms, attended_Bd: Tensor | None, source_B: Rows) -> Tensor | None:
+    def _context_of_readout(self, state: DecoderState, attended_Bd: Tensor | None, source_B: Rows) -> Tensor | None:
         """Return the context as projected by the readout, [B, q]: that of attention, or c."""
         if not self.readout.uses_context:
             return None
         if attended_Bd is not None:
             return self.readout.project_context(attended_Bd)
-        return None if terms.readout_Sq is None else take_rows(terms.readout_Sq, source_B)
+        return None if state.readout_Sq is None else take_rows(state.readout_Sq, source_B)
 
 
 def _units(config: ModelConfig, word: int, context: int) -> tuple[RecurrentUnit, nn.ModuleList]:

@@ -270,7 +270,7 @@ def test_a_model_folder_stores_any_architecture(tmp_path: Path, changes: dict[st
 
 
 def test_a_configuration_that_cannot_be_built_is_named(tmp_path: Path) -> None:
-    from phrasescore.model_folder import load_model, save_description
+    from phrasescore.model_folder import load_model, save_description, save_weights
     from phrasescore.vocabulary import Vocabulary
 
     words = Vocabulary([b"a"])
@@ -279,5 +279,6 @@ def test_a_configuration_that_cannot_be_built_is_named(tmp_path: Path) -> None:
         ({"decoder_unit": "gruu"}, "config.json: there is no unit `gruu`"),
     ):
         save_description(tmp_path, replace(TINY, **changes), "target-given-source", words, words, {})  # type: ignore[arg-type]
+        save_weights(tmp_path, EncoderDecoder(TINY, len(words), len(words)))
         with pytest.raises(UserError, match=message):
             load_model(tmp_path)
