@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.per_text.positions import Position
 from phrasescore.files.resumable import resumable_output
-from phrasescore.plugins import loaded_plugins
 from phrasescore.scoring.columns import Column
 from phrasescore.scoring.occurrences import Context, Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, ScoringTask
@@ -89,11 +87,7 @@ class ContextColumns:
         return {
             "text": text.hexdigest(),
             "phrase pairs": options.hexdigest(),
-            "in-context": self.scorer.fingerprint,
-            "plugin": list(loaded_plugins().values()),
-            "device": self.scorer.device.torch_device.type,
-            "precision": self.scorer.device.precision,
-            "torch": torch.__version__,
+            **self.scorer.run_fingerprint(),
         }
 
 

@@ -201,7 +201,11 @@ def _report(
         "input": str(args.table),
         "input_sha256": digest,
         "output": str(args.output),
-        "scorer": scorer.described(),
+        "scorer": {
+            "folders": list(map(str, scorer.folders)),
+            "sha256": scorer.fingerprint,
+            "direction": scorer.direction,
+        },
         "columns": [column.name for column in config.columns_of(scorer)],
         "floor": FLOOR,
         "options": {**options, "only_sources_in": list(map(str, config.only_sources_in))},

@@ -15,12 +15,9 @@ from phrasescore.cli.options import (
 )
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
-from phrasescore.scoring.given_pairs import given_phrase
-from phrasescore.table.entry import LineFault
-from phrasescore.table.factors import Factors
+from phrasescore.scoring.given_pairs import clean_pairs
 from phrasescore.text import Log, chunks, text_lines
 from phrasescore.word_counts import WordCounts
-from phrasescore.words import join_words
 
 _PAIRS_AT_ONCE = 8192
 
@@ -58,9 +55,11 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=False)
     if scorer.note is not None:
         reporter.log(scorer.note)
-    words = WordCounts()
-    for pairs in _chunks(args.pairs, scorer.factors, reporter.log):
-        scores = scorer.score(Occurrences([source for source, _ in pairs], [target for _, target in pairs]))
+    words, place = WordCounts(), f"{display_name(args.pairs)}, line"
+    pairs = clean_pairs(_pairs(args.pairs, place, reporter.log), scorer.factors, place)
+    for some in chunks(pairs, _PAIRS_AT_ONCE):
+        sources, targets = zip(*some, strict=True)
+        scores = scorer.score(Occurrences(sources, targets))
         sys.stdout.writelines(f"{value:.9g}\n" for value in scores.first_N.tolist())
         sys.stdout.flush()
         words += scores.words
@@ -71,21 +70,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _chunks(path: str | Path, factors: Factors | None, log: Log) -> Iterator[list[tuple[bytes, bytes]]]:
-    """Yield the pairs of the input in chunks, reduced to `factors` if given."""
-    number = 0
-    for lines in chunks(text_lines(path, log), _PAIRS_AT_ONCE):
-        pairs = []
-        for line in lines:
-            number += 1
-            source, *others = map(join_words, line.split(b"\t"))
-            if len(others) != 1 or not source:
-                raise UserError(
-                    f"{display_name(path)}, line {number}: is not a source phrase, one tab and a target phrase; "
-                    "fix the line"
-                )
-            try:
-                pairs.append((given_phrase("source", source, factors), given_phrase("target", others[0], factors)))
-            except LineFault as fault:
-                raise UserError(f"{display_name(path)}, line {number}, {fault}") from fault
-        yield pairs
+def _pairs(path: str | Path, place: str, log: Log) -> Iterator[list[bytes]]:
+    for number, line in enumerate(text_lines(path, log), 1):
+        pair = line.split(b"\t")
+        if len(pair) != 2:
+            raise UserError(f"{place} {number}: is not a source phrase, one tab and a target phrase; fix the line")
+        yield pair

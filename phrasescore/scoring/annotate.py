@@ -11,8 +11,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from phrasescore.errors import InputError, UserError, spelled
 from phrasescore.files import (
     STANDARD_STREAM,
@@ -25,7 +23,6 @@ from phrasescore.files import (
     sha256_of_input,
 )
 from phrasescore.files.resumable import resumable_output
-from phrasescore.plugins import loaded_plugins
 from phrasescore.scoring.annotate_config import AnnotateConfig
 from phrasescore.scoring.columns import NEUTRAL
 from phrasescore.scoring.occurrences import Occurrences
@@ -244,13 +241,10 @@ def _open_chunks(
 
 def _fingerprint(table: str | Path, task: Annotation, limit: int | None, block_lines: int) -> dict[str, Any]:
     """Return everything that determines the output except the shard, by names that users understand."""
-    scorer, sources = task.scoring.scorer, task.only_sources
+    sources = task.only_sources
     return {
         "table": sha256_of_input(table),
-        "model": scorer.fingerprint,
-        "plugin": list(loaded_plugins().values()),
-        "device": scorer.device.torch_device.type,
-        "precision": scorer.device.precision,
+        **task.scoring.scorer.run_fingerprint(),
         "columns": [column.name for column in task.scoring.columns],
         "replace-last": task.replaced and task.replaced.decode("utf-8", "surrogateescape"),
         "only-sources-in": sources and hashlib.sha256(b"\n".join(sorted(sources))).hexdigest(),
@@ -258,7 +252,6 @@ def _fingerprint(table: str | Path, task: Annotation, limit: int | None, block_l
         "on-error": "keep" if task.keep_faulty else "stop",
         "lines of a chunk": block_lines,
         "compression": task.compression,
-        "torch": torch.__version__,
     }
 
 

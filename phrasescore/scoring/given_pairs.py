@@ -41,8 +41,12 @@ GivenPairs = Iterable[Sequence[Text]] | NDArray[Any] | Frame
 """Source and target phrases: pairs, an array with a pair in each row, or a DataFrame (columns `source`, `target`)."""
 
 
-def clean_pairs(pairs: GivenPairs, factors: Factors | None = None) -> Iterator[tuple[bytes, bytes]]:
+def clean_pairs(
+    pairs: GivenPairs, factors: Factors | None = None, place: str = "pair"
+) -> Iterator[tuple[bytes, bytes]]:
     """Yield source and target of each pair, with single spaces between words, and the given factors of each word.
+
+    `place` precedes the number of the pair in messages.
 
     Raises:
         TypeError: an item is not a pair of texts.
@@ -55,11 +59,11 @@ def clean_pairs(pairs: GivenPairs, factors: Factors | None = None) -> Iterator[t
             or len(pair) != 2
             or not all(isinstance(x, Text) for x in pair)
         ):
-            raise TypeError(f"pair {number}: is {pair!r:.60}; give a source and a target phrase, str or bytes")
-        source = _clean_phrase(pair[0], f"pair {number}", "source", factors)
+            raise TypeError(f"{place} {number}: is {pair!r:.60}; give a source and a target phrase, str or bytes")
+        source = _clean_phrase(pair[0], f"{place} {number}", "source", factors)
         if not source:
-            raise UserError(f"pair {number}, source: has no words; give a phrase")
-        yield source, _clean_phrase(pair[1], f"pair {number}", "target", factors)
+            raise UserError(f"{place} {number}, source: has no words; give a phrase")
+        yield source, _clean_phrase(pair[1], f"{place} {number}", "target", factors)
 
 
 def clean_phrases(phrases: GivenPhrases) -> Iterator[InSentence]:
@@ -95,21 +99,10 @@ def clean_phrases(phrases: GivenPhrases) -> Iterator[InSentence]:
 def _clean_phrase(phrase: Text, name: str, side: str, factors: Factors | None = None) -> bytes:
     words = clean_text(phrase, f"{name}, {side}")
     try:
-        return given_phrase(side, words, factors)
+        check_length(side, words)
+        return words if factors is None else factors.of_phrase(words, side)
     except LineFault as fault:
         raise UserError(f"{name}, {fault}") from fault
-
-
-def given_phrase(side: str, words: bytes, factors: Factors | None) -> bytes:
-    """Convert a phrase, with single spaces between words, to the words of a network.
-
-    `factors` are the factors that form its words; None if it was trained on plain text.
-
-    Raises:
-        LineFault: the phrase is too long, or lacks factors.
-    """
-    check_length(side, words)
-    return words if factors is None else factors.of_phrase(words, side)
 
 
 def clean_text(text: Text, name: str) -> bytes:

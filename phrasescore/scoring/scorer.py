@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from phrasescore.device import Device, Precision, choose_device, one_thread, settle_memory
@@ -93,12 +94,14 @@ class PhraseScorer(ABC, Reloadable):
         names = ", ".join(column.name for column in self.columns)
         raise UserError(f"{self.name}: has no column `{name}`; choose among {names}")
 
-    def described(self) -> dict[str, Any]:
-        """Return the provenance, for reports."""
+    def run_fingerprint(self) -> dict[str, Any]:
+        """Return everything that determines the values, by names for messages, for the fingerprint of a run."""
         return {
-            "folders": [str(folder) for folder in self.folders],
-            "sha256": self.fingerprint,
-            "direction": self.direction,
+            "model": self.fingerprint,
+            "plugin": list(loaded_plugins().values()),
+            "device": self.device.torch_device.type,
+            "precision": self.device.precision,
+            "torch": torch.__version__,
         }
 
 
