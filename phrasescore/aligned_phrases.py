@@ -38,10 +38,10 @@ Positions = NDArray[np.int64]
 Points = NDArray[np.int32] | NDArray[np.int64]
 
 
-def parse_points(line: bytes, path: Path, number: int) -> list[int]:
+def parse_points(line: bytes, path: Path, number: int, lengths: tuple[int, int]) -> list[int]:
     """Return the positions of a line in Pharaoh format, source and target alternating: `0-0 2-1` gives 0, 0, 2, 1.
 
-    `path` and `number` (from 1) locate the line in messages.
+    `path` and `number` (from 1) locate the line in messages. `lengths` are the words of its source and its target.
     """
     if not _LINE.fullmatch(line):
         token = next(token for token in line.split(b" ") if token and not _POINT.fullmatch(token))
@@ -49,7 +49,14 @@ def parse_points(line: bytes, path: Path, number: int) -> list[int]:
             f"{path}: line {number}: `{quote(token)}` is not an alignment point; write each as `source-target`, word "
             "positions from 0, separated by spaces"
         )
-    return [int(number) for number in line.replace(b"-", b" ").split(b" ") if number]
+    positions = [int(number) for number in line.replace(b"-", b" ").split(b" ") if number]
+    for source, target in zip(positions[::2], positions[1::2], strict=True):
+        if source >= lengths[0] or target >= lengths[1]:
+            raise UserError(
+                f"{path}: line {number}: the point `{source}-{target}` is outside its sentences of {lengths[0]} and "
+                f"{lengths[1]} words; give the alignment of these texts, source first"
+            )
+    return positions
 
 
 class AlignedSentences(NamedTuple):

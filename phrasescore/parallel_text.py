@@ -41,7 +41,7 @@ from phrasescore.text import (
     utf8_lines,
 )
 from phrasescore.vocabulary import Vocabulary
-from phrasescore.words import join_words
+from phrasescore.words import join_words, word_count
 
 MeasuredLoss = Literal["teacher-forced", "free-running"]
 
@@ -161,22 +161,12 @@ def _rows(text: ParallelText, read: Callable[[str | Path], Iterator[bytes]], log
 
 
 def _is_usable(row: _Row, longest: int | None) -> bool:
-    lengths = _length(row[0]), _length(row[1])
+    lengths = word_count(row[0]), word_count(row[1])
     return min(lengths) > 0 and (longest is None or max(lengths) <= longest)
-
-
-def _length(sentence: bytes) -> int:
-    return sentence.count(b" ") + 1 if sentence else 0
 
 
 def _points_of(number: int, source: bytes, target: bytes, line: bytes, path: Path) -> list[int]:
     """Return the alignment points of a line, distinct and sorted, source and target word alternating."""
-    words = parse_points(line, path, number)
+    words = parse_points(line, path, number, (word_count(source), word_count(target)))
     points = sorted(set(zip(words[::2], words[1::2], strict=True)))
-    for a, b in points:
-        if a >= _length(source) or b >= _length(target):
-            raise UserError(
-                f"{path}: line {number}: the point `{a}-{b}` is outside its sentences of {_length(source)} and "
-                f"{_length(target)} words; give the alignment of these two texts, source first"
-            )
     return [word for point in points for word in point]

@@ -37,6 +37,11 @@ def hash_word(word: bytes) -> int:
     return int.from_bytes(blake2b(word, digest_size=8).digest(), "little")
 
 
+def word_count(line: bytes) -> int:
+    """Return the number of words of a line of `join_words`."""
+    return line.count(b" ") + 1 if line else 0
+
+
 def phrases_of(words: Sequence[bytes], longest: int) -> Iterator[bytes]:
     """Yield every run of 1 to `longest` words, with single spaces between them."""
     for start in range(len(words)):

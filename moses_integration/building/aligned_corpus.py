@@ -20,7 +20,7 @@ from phrasescore.aligned_phrases import AlignedSentences, parse_points
 from phrasescore.errors import UserError
 from phrasescore.phrases import Ids, Offsets, offsets_of
 from phrasescore.text import lines_abreast
-from phrasescore.words import join_words, quote, split_words
+from phrasescore.words import join_words, quote, split_words, word_count
 
 NULL = b"NULL"
 """The empty word in Moses' lexical tables. As in Moses, a word of the text with this spelling is taken for it."""
@@ -102,11 +102,14 @@ def read_aligned_corpus(source: Path, target: Path, alignment: Path) -> AlignedC
     """
     texts: tuple[list[bytes], list[bytes]] = ([], [])
     points, line_points = array("i"), array("q")
-    for number, (*lines, alignment_line) in enumerate(lines_abreast(source, target, alignment), 1):
-        for text, line, path in zip(texts, lines, (source, target), strict=True):
-            reject_misread(line, path, number, is_target=text is texts[1])
-            text.append(join_words(line))
-        positions = parse_points(alignment_line, alignment, number)
+    lines = enumerate(lines_abreast(source, target, alignment), 1)
+    for number, (source_line, target_line, alignment_line) in lines:
+        reject_misread(source_line, source, number, is_target=False)
+        reject_misread(target_line, target, number, is_target=True)
+        pair = join_words(source_line), join_words(target_line)
+        texts[0].append(pair[0])
+        texts[1].append(pair[1])
+        positions = parse_points(alignment_line, alignment, number, (word_count(pair[0]), word_count(pair[1])))
         points.extend(positions)
         line_points.append(len(positions) // 2)
     if not line_points:
@@ -114,7 +117,6 @@ def read_aligned_corpus(source: Path, target: Path, alignment: Path) -> AlignedC
     sides = _index_words(texts[0]), _index_words(texts[1])
     sentence_P = np.repeat(np.arange(len(line_points)), line_points)
     positions_P2 = np.array(points, np.int64).reshape(-1, 2)
-    _check_inside(positions_P2, sentence_P, sides, (source, target), alignment)
     source_P, target_P = (
         side.offsets[sentence_P] + position_P for side, position_P in zip(sides, positions_P2.T, strict=True)
     )
@@ -132,24 +134,6 @@ def _index_words(lines: list[bytes]) -> Text:
     rank[[numbers[word] for word in words]] = np.arange(len(words))
     ids_N = rank[number_N]
     word_bytes = np.array([len(word) + 1 for word in words])
-    lengths = np.array([line.count(b" ") + 1 if line else 0 for line in lines])
+    lengths = np.array([word_count(line) for line in lines])
     spelling = np.frombuffer(b" ".join([line for line in lines if line] + [b""]), np.uint8)
     return Text(words, ids_N, offsets_of(lengths), spelling, offsets_of(word_bytes[ids_N]))
-
-
-def _check_inside(
-    positions_P2: NDArray[np.int64],
-    sentence_P: NDArray[np.int64],
-    sides: tuple[Text, Text],
-    paths: tuple[Path, Path],
-    alignment: Path,
-) -> None:
-    lengths_P2 = np.stack([np.diff(side.offsets)[sentence_P] for side in sides], axis=1)
-    outside = np.argwhere(positions_P2 >= lengths_P2)
-    if len(outside):
-        point, side = outside[0]
-        raise UserError(
-            f"{alignment}: line {sentence_P[point] + 1}: the point `{positions_P2[point, 0]}-{positions_P2[point, 1]}` "
-            f"lies outside the sentence of {lengths_P2[point, side]} words in {paths[side]}; "
-            "give the alignment of these texts, source first"
-        )

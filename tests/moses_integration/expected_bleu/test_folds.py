@@ -172,7 +172,7 @@ def test_a_neural_language_model_is_not_rebuildable(tmp_path: Path) -> None:
 def test_messages_name_the_files_of_the_user(tmp_path: Path) -> None:
     (tmp_path / "align").write_bytes(CORPUS.alignment.read_bytes().replace(b"0-0", b"0-99", 1))
     corpus = Corpus(CORPUS.source, CORPUS.target, tmp_path / "align")
-    with pytest.raises(UserError, match=r"align: line \d+: the point `0-99` lies outside"):
+    with pytest.raises(UserError, match=r"align: line \d+: the point `0-99` is outside"):
         build_folds(INI, corpus, tmp_path)
 
 
