@@ -56,7 +56,7 @@ def learning_chart(name: str, network: Json) -> Markup:
             axes.annotate(f"kept: {loss:.2f}", (best, loss), xytext=(0, 9), textcoords="offset points", ha="center")
         axes.ticklabel_format(useOffset=False)
         axes.set_title(name, loc="left", fontsize=10, fontweight="bold")
-        axes.set_xlabel(f"updates, {evaluations[-1]['epoch']:.1f} passes")
+        axes.set_xlabel(f"updates, {evaluations[-1]['epoch']:.1f} epochs")
         axes.set_ylabel(f"nats per {unit}")
         if len(losses.columns) > 1:
             axes.legend(frameon=False, fontsize=9)

@@ -19,7 +19,7 @@ from experiments.steps import Json
 from phrasescore import __version__
 from phrasescore.files import write_atomically
 
-_LIKELY_CHANCE = 0.05
+_SIGNIFICANT = 0.05
 _ROWS = ["test BLEU", "against {}", "p against {}", "dev BLEU", "chrF", "TER", "minutes"]
 """The most important columns come first, because phones show only those."""
 
@@ -62,13 +62,13 @@ class AblationPage:
         """One-sentence conclusion."""
         first, best = self.first, self.best
         compared = self.kept["rows"][best]["against"].get(first)
-        said = f"{best} has {self.table.text(best, 'test BLEU', '.2f')} BLEU on the test text"
+        result = f"{best} has {self.table.text(best, 'test BLEU', '.2f')} BLEU on the test text"
         if compared is None:
-            return f"{said}."
+            return f"{result}."
         change = f"{abs(compared['difference']):.2f} {'more' if compared['difference'] > 0 else 'less'}"
         other = f"the {first}" if first == BASELINE else first
-        chance = "" if compared["p_value"] < _LIKELY_CHANCE else ", which may be chance"
-        return f"{said}, {change} than {other} (p = {self.table.text(best, f'p against {first}')}){chance}."
+        random = "" if compared["p_value"] < _SIGNIFICANT else ", which may be random"
+        return f"{result}, {change} than {other} (p = {self.table.text(best, f'p against {first}')}){random}."
 
     @property
     def rows(self) -> Selection:
@@ -83,8 +83,9 @@ class AblationPage:
 
     @property
     def costs(self) -> Selection:
-        """The decoding times."""
-        return self.table.select(list(COSTS))
+        """The decoding times, without columns of zeros."""
+        rows = self.table.rows.values()
+        return self.table.select([column for column in COSTS if any(row.get(column) for row in rows)])
 
     @property
     def networks(self) -> list[list[str]]:

@@ -161,7 +161,7 @@ def test_pictures_refer_to_nothing_outside_themselves(part: AblationPage) -> Non
         (
             -0.25,
             0.3,
-            "+RNN has 42.00 BLEU on the test text, 0.25 less than the baseline (p = 0.30), which may be chance.",
+            "+RNN has 42.00 BLEU on the test text, 0.25 less than the baseline (p = 0.30), which may be random.",
         ),
     ],
 )
