@@ -1,9 +1,10 @@
 """The commands of `phrasescore-smt` as functions.
 
-Each function takes the options of its command as keyword arguments, with underscores; docs/commands.md lists them.
-Paths are `str` or `Path`. `log` receives each line that the command would print. `progress` receives the fraction of
-the work that is done (None if unknown) and a short description. Worker processes are spawned, so a script needs
-`if __name__ == "__main__":`.
+Each function takes the options of its command as keyword arguments with underscores, such as `seeds=[1, 2, 3]` or
+`in_context="ctx"`; docs/commands.md lists them. `log` receives each line that the command would print. `progress`
+receives the completed fraction (None if unknown) and a short description. An unknown option is a `TypeError`; an
+invalid value, or a file, model or system that cannot be used, is a `UserError`. Worker processes are spawned, so a
+script needs `if __name__ == "__main__":`.
 """
 
 from __future__ import annotations
@@ -33,74 +34,25 @@ def build(
     progress: ProgressCallback = no_progress,
     **options: Any,
 ) -> Path:
-    """Build a system from parallel text; return the path of its moses.ini.
-
-    Args:
-        source: sentences, one a line.
-        target: their translations.
-        output: the system folder.
-        log: receives messages.
-        progress: receives the progress.
-        options: options of `phrasescore-smt build`, such as `tokenised=True`, `alignment="train.align"`, `order=3`.
-
-    Raises:
-        TypeError: an option is unknown.
-        UserError: a value is invalid, the text cannot be used, or a step fails.
-    """
+    """Build a system from parallel text, one sentence a line; return the path of its moses.ini."""
     _call("build", {"source": source, "target": target, "output": output, **options}, log, progress)
     return Path(output) / "moses.ini"
 
 
 def add_column(ini: File, table: File, output: File, *, log: Log = no_log, **options: Any) -> None:
-    """Write a moses.ini that uses an annotated phrase table.
-
-    Args:
-        ini: the moses.ini to start from.
-        table: the annotated phrase table.
-        output: the moses.ini to write.
-        log: receives messages.
-        options: options of `phrasescore-smt add-column`, such as `weight=0.0`.
-
-    Raises:
-        TypeError: an option is unknown.
-        UserError: a value is invalid, or the table is not the ini's table with new columns.
-    """
+    """Write a moses.ini that uses an annotated phrase table, which is the ini's table with new columns."""
     _call("add-column", {"ini": ini, "table": table, "output": output, **options}, log)
 
 
 def add_language_model(ini: File, model: File, output: File, *, log: Log = no_log, **options: Any) -> None:
-    """Write a moses.ini with a neural language model as a feature of the embedded decoder.
-
-    Args:
-        ini: the moses.ini to start from.
-        model: the model folder of the language model.
-        output: the moses.ini to write.
-        log: receives messages.
-        options: options of `phrasescore-smt add-lm`, such as `backoff="lm.arpa"`.
-
-    Raises:
-        TypeError: an option is unknown.
-        UserError: a value is invalid, or the embedded decoder does not support the system.
-    """
+    """Write a moses.ini with a neural language model as a feature of the embedded decoder."""
     _call("add-lm", {"ini": ini, "model": model, "output": output, **options}, log)
 
 
 def train_expected_bleu(
     ini: File, folder: File, *, log: Log = no_log, progress: ProgressCallback = no_progress, **options: Any
 ) -> PhraseScorer:
-    """Train a phrase-pair model for expected BLEU (+XBLEU) and return it, ready to score.
-
-    Args:
-        ini: a tuned moses.ini.
-        folder: the model folder to write.
-        log: receives messages.
-        progress: receives the progress.
-        options: options of `phrasescore-smt expected-bleu`, such as `sentences=10_000`, `seed=2`.
-
-    Raises:
-        TypeError: an option is unknown.
-        UserError: a value is invalid, or the training text or the system cannot be used.
-    """
+    """Train a phrase-pair model for expected BLEU (+XBLEU) with a tuned moses.ini and return it, ready to score."""
     _call("expected-bleu", {"ini": ini, "output": folder, **options}, log, progress)
     return load_scorer(folder)
 
@@ -115,24 +67,7 @@ def tune(
     progress: ProgressCallback = no_progress,
     **options: Any,
 ) -> dict[str, Any]:
-    """Tune the weights of a system on a dev set (MERT), write them, and return the report.
-
-    Args:
-        ini: the moses.ini to tune.
-        output: the moses.ini to write.
-        source: the dev set.
-        reference: its translations, one file or more.
-        log: receives messages.
-        progress: receives the progress.
-        options: options of `phrasescore-smt tune`, such as `seeds=[1, 2, 3]`, `prepared=True`, `in_context="ctx"`.
-
-    Returns:
-        the contents of the report of `phrasescore-smt tune --report`, such as `dev_bleu`.
-
-    Raises:
-        TypeError: an option is unknown.
-        UserError: a value is invalid, or a file, a model or the system cannot be used.
-    """
+    """Tune the weights of a system on a dev set (MERT) and write them; return the report, such as `dev_bleu`."""
     given = {"ini": ini, "output": output, "source": source, "reference": reference}
     return _reported("tune", {**given, **options}, log, progress)
 
@@ -146,20 +81,7 @@ def decode(
     progress: ProgressCallback = no_progress,
     **options: Any,
 ) -> list[str]:
-    """Translate a text with a system; return the translations, one a sentence.
-
-    Args:
-        ini: the moses.ini.
-        source: the text, a sentence a line.
-        output: optional file for the translations.
-        log: receives messages.
-        progress: receives the progress.
-        options: options of `phrasescore-smt decode`, such as `prepared=True`, `nbest=("lists", 100)`.
-
-    Raises:
-        TypeError: an option is unknown.
-        UserError: a value is invalid, or the text or the system cannot be used.
-    """
+    """Translate a text, one sentence a line, and return the translations; also write them to `output` if given."""
     with TemporaryDirectory(prefix="phrasescore.") as folder:
         translations = Path(folder) / "translations" if output is None else Path(output)
         _call("decode", {"ini": ini, "source": source, "output": translations, **options}, log, progress)
@@ -175,20 +97,7 @@ def text_table(
     progress: ProgressCallback = no_progress,
     **options: Any,
 ) -> Path:
-    """Write the per-text phrase table of a text, with columns in context; return the path of its moses.ini.
-
-    Args:
-        ini: the moses.ini of the system.
-        source: the text.
-        output: the folder for tables, indexed text and moses.ini.
-        log: receives messages.
-        progress: receives the progress.
-        options: options of `phrasescore-smt text-table`, such as `in_context="ctx"`, `weights="tuned.ini"`.
-
-    Raises:
-        TypeError: an option is unknown.
-        UserError: a value is invalid, or the text, a model or the system cannot be used.
-    """
+    """Write the per-text phrase table of a text, with columns in context, to a folder; return its moses.ini."""
     _call("text-table", {"ini": ini, "source": source, "output": output, **options}, log, progress)
     return Path(output) / "moses.ini"
 
@@ -202,22 +111,10 @@ def estimate_gain(
     progress: ProgressCallback = no_progress,
     **options: Any,
 ) -> dict[str, Any]:
-    """Estimate the BLEU gain of features of weight 0, or of a column in context, without tuning.
-
-    Args:
-        ini: a tuned moses.ini.
-        source: the dev set.
-        reference: its translations, one file or more.
-        log: receives messages.
-        progress: receives the progress.
-        options: options of `phrasescore-smt estimate-gain`, such as `in_context="ctx"`, `nbest=200`.
+    """Estimate the BLEU gain of features of weight 0, or of a column in context, on a dev set without tuning.
 
     Returns:
         expected BLEU `without` and `with_all` features, `gain` and `standard_error`.
-
-    Raises:
-        TypeError: an option is unknown.
-        UserError: a value is invalid, or a file, a model or the system cannot be used.
     """
     return _reported("estimate-gain", {"ini": ini, "source": source, "reference": reference, **options}, log, progress)
 
@@ -225,22 +122,10 @@ def estimate_gain(
 def tune_rescoring(
     nbest: File, output: File, *, source: File, reference: Files, log: Log = no_log, **options: Any
 ) -> dict[str, Any]:
-    """Add features to an n-best list, tune the weights of all features on it, and return the report.
-
-    Args:
-        nbest: the n-best list of the dev set.
-        output: the weights to write, as JSON.
-        source: the dev set.
-        reference: its translations, one file or more.
-        log: receives messages.
-        options: options of `phrasescore-smt rescore`, such as `scorers=["RNN=rnn"]`, `ini="moses.ini"`.
+    """Add features (`scorers=["RNN=rnn"]`) to the n-best lists of a dev set and tune the weights of all features.
 
     Returns:
-        the contents of `output`, such as `weights` and `dev_bleu`.
-
-    Raises:
-        TypeError: an option is unknown.
-        UserError: a value is invalid, or a list, a text or a model cannot be used.
+        the content of `output`, such as `weights` and `dev_bleu`.
     """
     given = {"nbest": nbest, "source": source, "reference": reference, "output": output}
     _call("rescore", {**given, **options}, log)
@@ -256,20 +141,7 @@ def rescore(
     log: Log = no_log,
     **options: Any,
 ) -> list[str]:
-    """Rescore an n-best list with tuned weights; return the best translation of each sentence.
-
-    Args:
-        nbest: the n-best list.
-        weights: written by `tune_rescoring`.
-        source: the sentences that were decoded.
-        output: optional file for the translations.
-        log: receives messages.
-        options: options of `phrasescore-smt rescore`, such as `prepared=True`, `nbest_output="rescored"`.
-
-    Raises:
-        TypeError: an option is unknown.
-        UserError: a value is invalid, or a list, a text or a model cannot be used.
-    """
+    """Rescore n-best lists with the weights that `tune_rescoring` wrote; return the best translations."""
     with TemporaryDirectory(prefix="phrasescore.") as folder:
         translations = Path(folder) / "translations" if output is None else Path(output)
         given = {"nbest": nbest, "weights": weights, "source": source, "output": translations}
@@ -280,17 +152,9 @@ def rescore(
 def evaluate(
     translations: Files, reference: Files, *, baseline: File | None = None, log: Log = no_log, **options: Any
 ) -> list[Evaluated]:
-    """Return BLEU, chrF and TER of one or more systems; with a baseline, also p-values. The baseline comes first.
+    """Return BLEU, chrF and TER of one or more systems; with a baseline, which comes first, also p-values.
 
-    Args:
-        translations: a file for each system.
-        reference: one file or more.
-        baseline: translations of the system to compare with.
-        log: receives messages.
-        options: `tokenise` ("13a", "intl", "none" or "char"), `lowercase`.
-
-    Raises:
-        UserError: a file cannot be read or is empty, or the files differ in their number of lines.
+    Options: `tokenise` ("13a", "intl", "none" or "char") and `lowercase`.
     """
     base = None if baseline is None else Path(baseline)
     return evaluate_files(_paths(translations), _paths(reference), base, log=log, **options)

@@ -1,4 +1,8 @@
-"""The functions of the public Python interface, which correspond to the commands."""
+"""The functions of the public Python interface, which correspond to the commands.
+
+An argument of the wrong type or an option that does not exist is a `TypeError`; an invalid value, text or file, or a
+model that cannot be used, is a `UserError`.
+"""
 
 from __future__ import annotations
 
@@ -61,10 +65,6 @@ def train(
         progress: receives the completed fraction (None if unknown) and a status text.
         options: options of the command, such as `preset="cho2014"`, `max_minutes=30`, and settings of
             `phrasescore train --help-all`, such as `attention="concat"`.
-
-    Raises:
-        TypeError: an option does not exist, or `validation` is of another kind than `data`.
-        UserError: a value or the data is invalid, or the folder holds something else or another run.
     """
     if validation is not None and isinstance(data, ParallelText) != isinstance(validation, ParallelText):
         raise TypeError("validation: is of another kind than the training data")
@@ -151,10 +151,6 @@ def score(
         column: the column to return, one of `model.columns`, such as `unknown-target`; None for the first.
         per_word: return the column `per-word`: ln p divided by the number of predicted words plus one.
         progress: called periodically with the number of pairs scored and the counts of their words.
-
-    Raises:
-        TypeError: the pairs are not pairs of texts.
-        UserError: a phrase is invalid, a source has no words, the column does not exist, or the model is damaged.
     """
     scorer = _loaded(model)
     columns = [_column_of(scorer, column, per_word=per_word)]
@@ -188,11 +184,6 @@ def score_in_context(
         column: the column to return, as for `score`.
         per_word: as for `score`.
         progress: as for `score`.
-
-    Raises:
-        TypeError: a sentence or translation is not a text, or a position is not two integers.
-        UserError: a phrase is invalid, has no words or is not in the sentence, or the model is damaged or does not
-            condition on the sentence.
     """
     scorer = _loaded(model)
     require_in_context(scorer)
@@ -206,14 +197,6 @@ def word_scores(pairs: GivenPairs, model: PhraseScorer | str | Path) -> list[Flo
 
     Each score is conditioned on the source and the previous words; their sum is the result of `score`. A network
     trained for source-given-target scores the words of the source.
-
-    Args:
-        pairs: as for `score`.
-        model: an encoder-decoder, or its model folder.
-
-    Raises:
-        TypeError: the pairs are not pairs of texts.
-        UserError: a phrase is invalid, a source has no words, or the model is damaged or not an encoder-decoder.
     """
     from phrasescore.inspection import word_log_probs
 
@@ -262,11 +245,6 @@ def translate(
         sentences: tokenised in the same way as the training data.
         model: a network, or a model folder.
         options: options of the search, named as those of the command with underscores, such as `beam=5`, `n_best=3`.
-
-    Raises:
-        TypeError: a sentence is not a text, or an option does not exist.
-        UserError: a value is invalid, options conflict, the network does not support an option, or a sentence has a
-            line end or is not UTF-8.
     """
     require_known("translate()", options, [SearchConfig])
     if isinstance(sentences, str | bytes):
@@ -287,9 +265,6 @@ def check(table: str | Path, *, num_features: int | None = None, limit: int | No
         table: the input file.
         num_features: the number of score columns, as in `num-features` of moses.ini.
         limit: the number of lines to read.
-
-    Raises:
-        UserError: a value is invalid, the file cannot be read, or its compressed data is damaged.
     """
     check_values(_Checking, {"num_features": num_features, "limit": limit}, "check()")
     # fspath rejects an integer, which would be taken for a file descriptor.
@@ -310,10 +285,6 @@ def join(shards: Sequence[str | Path], output: str | Path) -> int:
     Args:
         shards: all shards, in any order; SHARD.shard.json must be beside each.
         output: the table to write, with the same suffix as the shards.
-
-    Raises:
-        TypeError: `shards` is a single path.
-        UserError: a shard is missing or damaged, or has another table, network or options than the others.
     """
     if isinstance(shards, str | Path):
         raise TypeError(f"shards: is one file; give a list, as [{str(shards)!r}]")
@@ -324,9 +295,6 @@ def read_report(path: str | Path) -> dict[str, Any]:
     """Read a JSON report of a command (`--report`), or the description and evaluations of a model folder.
 
     For a model folder the result is the content of `config.json`, with the lines of `metrics.jsonl` as `evaluations`.
-
-    Raises:
-        UserError: the file cannot be read, or is not JSON.
     """
     path = Path(path)
     if not path.is_dir():
