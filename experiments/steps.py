@@ -117,4 +117,4 @@ def _check(code: int, command: str) -> None:
     if code > 128:
         raise SystemExit(code)
     if code:
-        raise UserError(f"`{command}` ended with exit code {code}; mend what it said and run this again")
+        raise UserError(f"`{command}` ended with exit code {code}; fix what it reported and run this again")

@@ -92,7 +92,7 @@ _MODULES = {
     "Scores": "scoring.scorer",
     "TableReport": "table.check",
     "TextScores": "lm.text_scores",
-    "Translation": "search.translator",
+    "Translation": "translator",
     "UserError": "errors",
     "WordCounts": "word_counts",
     "annotate": "library",

@@ -82,13 +82,13 @@ def plugins_blamed() -> Iterator[None]:
         frames, what = traceback.extract_tb(error.__traceback__), f"{type(error).__name__}: {error}"
         for frame in reversed(frames):
             if Path(frame.filename) in _loaded:
-                raise UserError(f"{frame.filename}: line {frame.lineno}: fails with {what}; mend it") from error
+                raise UserError(f"{frame.filename}: line {frame.lineno}: fails with {what}; fix it") from error
         if isinstance(error, OSError) or not _loaded:
             raise
         # The library called the plugin as docs/plugins.md specifies, or used its result.
         used = f"{frames[-1].filename}, line {frames[-1].lineno}"
         raise UserError(
-            f"{', '.join(map(str, _loaded))}: cannot be used by {used} ({what}); mend it, docs/plugins.md says what is "
+            f"{', '.join(map(str, _loaded))}: cannot be used by {used} ({what}); fix it, docs/plugins.md says what is "
             "asked of a part"
         ) from error
 
@@ -106,4 +106,4 @@ def _import(path: Path, resolved: Path) -> None:
         del sys.modules[name]
         if isinstance(error, UserError):
             raise UserError(f"{path}: {error}") from error
-        raise UserError(f"{path}: fails with {type(error).__name__}: {error}; mend it") from error
+        raise UserError(f"{path}: fails with {type(error).__name__}: {error}; fix it") from error

@@ -144,7 +144,7 @@ def test_a_plugin_in_the_place_of_another_is_refused(
             "from phrasescore.nn.units import register_unit\n@register_unit\nclass Unit: pass",
             'Unit\'>; give its name, as in @register_unit("minimal")',
         ),
-        ("import sys; sys.exit(3)", "plugin.py: fails with SystemExit: 3; mend it"),
+        ("import sys; sys.exit(3)", "plugin.py: fails with SystemExit: 3; fix it"),
     ],
 )
 def test_plugins_that_fail_are_one_sentence(
@@ -198,7 +198,7 @@ def test_a_part_that_cannot_be_used_is_one_sentence(
     said = run([*command, *parts.split(), *SIZES.split(), "-q"], code=1).strip()
     assert said.startswith(f"phrasescore train: {plugin}: cannot be used by ")
     assert message in said
-    assert said.endswith("; mend it, docs/plugins.md says what is asked of a part")
+    assert said.endswith("; fix it, docs/plugins.md says what is asked of a part")
     assert "\n" not in said
 
 

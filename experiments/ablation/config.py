@@ -157,7 +157,7 @@ def _rows(names: Sequence[str], path: Path) -> tuple[Row, ...]:
     try:
         rows = tuple(Row.parse(name) for name in names)
     except ValueError as error:
-        raise UserError(f"{path}: the row {error}; mend its name") from error
+        raise UserError(f"{path}: the row {error}; fix its name") from error
     if len(set(rows)) < len(rows):
         raise UserError(f"{path}: rows has a row twice, with its parts in another order; leave one out")
     return rows

@@ -14,7 +14,7 @@ PARTS = {
     "WP": "with RNN: one more column, the count of target words that the network does not know",
     "WP-SOURCE": "with RNN: the same of source words, which no translation changes; a check that it brings nothing",
     "WP-BOTH": "with RNN: the same of the words of both sides",
-    "XBLEU": "one more column: a function of phrase pairs trained for the expected BLEU of lists of the training text",
+    "XBLEU": "one more column: a phrase-pair model trained for expected BLEU on n-best lists of the training text",
     "CTX": "one more column, made for each text: ln p(target phrase | source phrase, the sentence it stands in)",
     "CSLM": "a neural language model as a feature of the decoder",
     "RESCORING": "with CSLM: not in the decoder, but added to its n-best lists",

@@ -94,7 +94,7 @@ def _systems(entries: Sequence[dict[str, Any]], common: dict[str, Any], path: Pa
     for entry in entries:
         name, base = str(entry.get("name", "")), entry.get("extends")
         if not name or name in systems or (base is not None and base not in systems):
-            raise UserError(f"{path}: system `{name}` has no name of its own, or extends none before it; mend it")
+            raise UserError(f"{path}: system `{name}` has no unique name, or extends no earlier system; fix it")
         options, published = (
             _section(entry.get(part, {}), f"{path}: {part} of `{name}`") for part in ("options", "published")
         )

@@ -36,7 +36,7 @@ def build_language_model(text: Path, output: Path, order: int, memory: str = "50
 
     Args:
         text: the training text.
-        output: compressed if its suffix says so.
+        output: compressed according to its suffix.
         order: one of `ORDERS`.
         memory: of lmplz, which sorts in the folder of `output`, in the syntax of GNU sort: `50%`, `4G`.
 

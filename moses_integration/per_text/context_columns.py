@@ -25,7 +25,7 @@ from phrasescore.text import Log, no_log
 from phrasescore.word_counts import MANY_UNKNOWN, WordCounts
 from phrasescore.workers import map_ordered, start_workers
 
-_KILLED = "scoring positions: a process was killed, most likely for want of memory; use fewer processes"
+_KILLED = "scoring positions: a process was killed, probably because memory ran out; use fewer processes"
 _SENTENCES_AT_ONCE = 20
 """A chunk of a few thousand options fills large batches, and there are enough chunks for many processes."""
 

@@ -44,7 +44,7 @@ class ContextToolkit:
         """Tune with the per-text phrase table of the dev set."""
         # Check before scoring, so that messages are early and have the paths that the user gave.
         self.check(ini, request.source, request.folder, tunes=True)
-        request.progress(None, "scoring phrase pairs where they stand")
+        request.progress(None, "scoring phrase pairs in context")
         indexed = self._index(ini, request.source, request.folder / _FOLDER)
         yield from self._toolkit.tune(MosesIni.read(indexed.ini), replace(request, source=indexed.text))
 
@@ -82,7 +82,7 @@ class ContextToolkit:
         """Write the per-text system, and log it."""
         folder.mkdir(parents=True, exist_ok=True)
         indexed = write_indexed_system(ini, source, folder, self._columns)
-        self._log(f"{indexed.lines:,} phrase pairs scored where they stand, at {indexed.positions:,} positions")
+        self._log(f"{indexed.lines:,} phrase pairs scored in context, at {indexed.positions:,} positions")
         return indexed
 
 

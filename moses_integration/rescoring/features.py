@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from phrasescore.device import Device
     from phrasescore.scoring.scorer import PhraseScorer
 
-_KILLED = "scoring the list: a process was killed, most likely for want of memory; use fewer processes"
+_KILLED = "scoring the list: a process was killed, probably because memory ran out; use fewer processes"
 _AT_ONCE = 4096
 """Phrase pairs of a chunk: enough for large batches, few enough for memory and for an even load of workers."""
 _SPEC = re.compile(r"(?:([a-z-]+):)?(.+)")

@@ -244,13 +244,13 @@ def parse_scores(scores: bytes, field: str = "field 3 (scores)") -> list[float]:
             number = moses_number(token)
         except ValueError:
             reason = "has something that Moses cannot read as a number"
-            raise LineFault(field, reason, "rebuild the table or mend the line", found=token) from None
+            raise LineFault(field, reason, "rebuild the table or fix the line", found=token) from None
         if number < 0:
             reason = "has a number below 0, of which Moses makes NaN without a word"
             raise LineFault(field, reason, "columns are probabilities, not logarithms; rebuild the table", found=token)
         if math.isinf(number):
             reason = "has a number beyond 32 bits, which is infinite in Moses without a word"
-            raise LineFault(field, reason, "rebuild the table or mend the line", found=token)
+            raise LineFault(field, reason, "rebuild the table or fix the line", found=token)
         found.append(number)
     if not found:
         raise LineFault(field, "is empty", "each line needs the scores of its phrase pair")
@@ -268,6 +268,6 @@ def parse_alignment(alignment: bytes) -> tuple[tuple[int, int], ...]:
         link = _LINK.fullmatch(token)
         if link is None:
             reason = "is not a list of `source-target` positions"
-            raise LineFault("field 4 (alignment)", reason, "rebuild the table or mend the line", found=token)
+            raise LineFault("field 4 (alignment)", reason, "rebuild the table or fix the line", found=token)
         links.append((int(link[1]), int(link[2])))
     return tuple(links)

@@ -17,7 +17,7 @@ def test_a_command_that_a_signal_stopped_stops_the_experiment(monkeypatch: pytes
 
 
 def test_a_command_that_fails_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"`phrasescore check .*` ended with exit code 1; mend what it said"):
+    with pytest.raises(UserError, match=r"`phrasescore check .*` ended with exit code 1; fix what it reported"):
         run_phrasescore(["check", str(tmp_path / "nowhere")])
 
 

@@ -134,7 +134,7 @@ def utf16(name: str) -> Change:
 NESTED_JSON, NESTED_TOML = '{"a":' * 100_000 + "1" + "}" * 100_000, "a = " + "[" * 100_000 + "]" * 100_000
 DIGITS = "9" * 400
 
-STRANGERS = [
+UNTRUSTED = [
     *(Directed(name, "model/config.json", mutated(mutations.pipe)) for name in ("annotate", "inspect", "translate")),
     *(Directed(name, "model/config.json", mutated(mutations.bomb)) for name in ("annotate", "inspect")),
     *(Directed(name, "lm/config.json", mutated(mutations.pipe)) for name in ("lm-score", "decoder", "lm-train-on")),
@@ -157,7 +157,7 @@ STRANGERS = [
 ]
 
 
-@pytest.mark.parametrize("case", STRANGERS, ids=name_of)
+@pytest.mark.parametrize("case", UNTRUSTED, ids=name_of)
 def test_files_of_a_stranger(world: World, case: Directed) -> None:
     judge(world, case)
 

@@ -1,4 +1,4 @@
-// Search and sort translations. Without this script all of them are shown, in the order of the text.
+// Find and sort translations. Without this script all of them are shown, in the order of the text.
 for (const box of document.querySelectorAll(".translations")) {
   const [search, order, found, more] = ["input", "select", "output", "button"].map((name) => box.querySelector(name));
   const articles = [...box.querySelectorAll("article")];

@@ -198,7 +198,7 @@ def test_what_translating_costs_is_told(tmp_path: Path) -> None:
     part = write(tmp_path / "a", report)
     assert part.costs.head() == ["row", "s/sentence", "s/sentence, warm cache", "LM queries", "cache hits"]
     assert part.costs.body()[1] == ["+RNN", "0.500", "0.050", "300", "40 %"]
-    assert "What translating a sentence costs" in page(part).text
+    assert "Cost of translating a sentence" in page(part).text
 
 
 def test_a_language_model_has_perplexities_and_losses_per_word(tmp_path: Path) -> None:
