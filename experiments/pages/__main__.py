@@ -25,7 +25,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="write nothing; fail if a page differs from docs/results or the parsers, a figure has no source there, or an expression is retired",
+        help="write nothing; fail if a page differs from docs/results or the parsers, a figure has no source there, or "
+        "an expression is retired",
     )
     return parser.parse_args()
 
@@ -34,8 +35,8 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
     """Write the pages that differ, or fail if one does.
 
     Raises:
-        UserError: a marker or a file of results is malformed, a figure has no source, or, with --check, a page differs or
-            an expression is retired.
+        UserError: a marker or a file of results is malformed, a figure has no source, or, with --check, a page differs
+            or an expression is retired.
     """
     results = Results(root / "docs" / "results")
     wanted = {root / APPENDIX: appendix(results).encode()}
