@@ -13,12 +13,11 @@ from typing import Any, TypeVar
 from moses_integration.cli import make_parser as make_toolkit_parser
 from phrasescore.cli import lm, make_parser, train
 from phrasescore.cli.options import given_options
-from phrasescore.configuration import flags_of, options_of
+from phrasescore.configuration import Sections, flags_of, options_of
 from phrasescore.errors import UserError
 from phrasescore.files.documents import parse_toml, read_toml
 from phrasescore.plugins import load_plugins
 from phrasescore.search_config import SearchConfig
-from phrasescore.training.layers import Sections
 from phrasescore.training.settings import LearnsFrom, Settings
 
 T = TypeVar("T")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         annotate,
         check,
         join,
+        lm_train,
         read_report,
         score,
         score_in_context,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
         translate,
         word_scores,
     )
-    from phrasescore.lm.lm_training import lm_train
     from phrasescore.lm.text_scores import TextScores, lm_score
     from phrasescore.parallel_text import ParallelText
     from phrasescore.plugins import load_plugins
@@ -99,7 +99,7 @@ _MODULES = {
     "check": "library",
     "join": "library",
     "lm_score": "lm.text_scores",
-    "lm_train": "lm.lm_training",
+    "lm_train": "library",
     "load_plugins": "plugins",
     "load_scorer": "scoring.scorer",
     "read_report": "library",

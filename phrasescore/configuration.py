@@ -8,7 +8,7 @@ arguments of Python and the keys of TOML files are derived from it. `option` dec
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, field, fields
 from pathlib import Path
 from types import UnionType
@@ -31,12 +31,8 @@ from phrasescore.files import documents
 T = TypeVar("T")
 
 _TYPE_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", Path: "a path"}
-
-
 LARGEST = 2**31 - 1
 """The default upper bound of integer options; some C libraries accept no larger integers."""
-
-
 AUTO = "auto"
 """The value of an option that is derived from the data."""
 
@@ -45,6 +41,11 @@ class Section(Protocol):
     """Any dataclass."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+Sections = Mapping[str, type[Section]]
+Values = dict[str, dict[str, Any]]
+"""The values of some options of each section."""
 
 
 def option(
@@ -118,18 +119,25 @@ def _without_none(kind: Any) -> Any:
 
 
 def check_values(section: type[Section], values: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Validate and convert the values of some fields of a section; `place` is their origin, for messages.
-
-    Raises:
-        UserError: a key is unknown or a value is invalid.
-    """
-    kinds = option_types(section)
-    checked = {key: _check(key, value, kinds, place) for key, value in values.items()}
-    for item in fields(section):
-        value = checked.get(item.name)
-        if value is not None and (fault := range_fault(item, scalar_type(kinds[item.name]), value)):
-            raise UserError(f"{place}: {item.name} {fault}")
+    """Validate and convert the values of some fields of a section; `place` is their origin, for messages."""
+    kinds, checked, items = option_types(section), {}, {item.name: item for item in fields(section)}
+    for key, value in values.items():
+        if key not in kinds:
+            raise UserError(unknown_key(key, kinds, place))
+        checked[key] = _converted(value, kinds[key], f"{place}: {key}")
+        if checked[key] is not None and (fault := range_fault(items[key], scalar_type(kinds[key]), checked[key])):
+            raise UserError(f"{place}: {key} {fault}")
     return checked
+
+
+def check_options(section: type[Section], values: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Validate values as `check_values` does, for the options of a user, some of which may be `auto`."""
+    known = options_of(section)
+    for key in values:
+        if key not in known:
+            raise UserError(unknown_key(key, known, place))
+    automatic = {key: AUTO for key, value in values.items() if value == AUTO and known[key].metadata.get("auto")}
+    return check_values(section, {key: values[key] for key in values if key not in automatic}, place) | automatic
 
 
 def range_fault(item: Field[Any], kind: type, value: Any) -> str | None:
@@ -145,46 +153,31 @@ def range_fault(item: Field[Any], kind: type, value: Any) -> str | None:
     return None
 
 
-def _check(key: str, value: Any, kinds: Mapping[str, Any], place: str) -> Any:
-    if key not in kinds:
-        raise UserError(unknown_key(key, kinds, place))
-    kind = kinds[key]
-    allowed = choices(kind)
-    if allowed and value not in allowed:
-        raise UserError(f"{place}: {key} is {value!r}; choose one of {', '.join(allowed)}")
+def _converted(value: Any, kind: Any, name: str) -> Any:
+    """Return a value as the type of its field."""
     wanted = scalar_type(kind)
-    if is_list(kind) and value is not None:
-        return _checked_list(key, value, wanted, place)
+    if value is None and type(None) in get_args(kind):
+        return None
+    if is_list(kind):
+        if isinstance(value, str | bytes | Path) or not isinstance(value, Iterable):
+            raise UserError(f"{name} is {value!r}; give a list")
+        return tuple(_converted(one, wanted, name) for one in value)
+    if (allowed := choices(kind)) and value not in allowed:
+        raise UserError(f"{name} is {value!r}; choose one of {', '.join(allowed)}")
     if wanted is Path and isinstance(value, str):
         return Path(value)
-    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+    if wanted is float and type(value) is int:
         return float(value)
-    is_missing = value is None and type(None) in get_args(kind)
-    if not is_missing and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
-        raise UserError(f"{place}: {key} is {value!r}; give {_TYPE_NAMES[wanted]}")
+    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        raise UserError(f"{name} is {value!r}; give {_TYPE_NAMES[wanted]}")
     return value
 
 
-def _checked_list(key: str, value: Any, wanted: type, place: str) -> tuple[Any, ...]:
-    """Return a list option as a tuple; a single string is an error, not a list of characters."""
-    kinds = (str, Path) if wanted is Path else (wanted,)
-    if isinstance(value, str | bytes | Path) or not isinstance(value, Iterable):
-        raise UserError(f"{place}: {key} is {value!r}; give a list")
-    values = tuple(value)
-    if wrong := [one for one in values if not isinstance(one, kinds)]:
-        raise UserError(f"{place}: {key} has {wrong[0]!r}; give {_TYPE_NAMES[wanted]} for each")
-    return tuple(map(wanted, values))
-
-
-def refuse_given(given: Mapping[str, str], names: Sequence[str], reason: str) -> None:
-    """Reject options that have no effect; `given` maps field names to the names that the user wrote.
-
-    Raises:
-        UsageError: one of them is given.
-    """
-    for name in names:
-        if name in given:
-            raise UsageError(f"{given[name]}: changes nothing {reason}; leave it out")
+def check_effect(given: Iterable[str], idle: Mapping[str, str]) -> None:
+    """Reject options that were given and have no effect; `idle` maps the names of such options to the reason."""
+    for name in given:
+        if name in idle:
+            raise UsageError(f"`{name}`: has no effect {idle[name]}; leave it out")
 
 
 def unknown_key(key: str, known: Iterable[str], place: str) -> str:
@@ -204,19 +197,46 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, known, n=1)), None)
 
 
-def read_toml(path: Path, sections: Mapping[str, type[Section]]) -> dict[str, dict[str, Any]]:
-    """Read a configuration file and check the names of its sections.
-
-    Raises:
-        UserError: the file cannot be read, is not TOML, or has an unknown section.
-    """
+def read_toml(path: Path, sections: Sections) -> Values:
+    """Read and validate a configuration file."""
     values = documents.read_toml(path)
     for key, value in values.items():
         if key not in sections:
             raise UserError(unknown_key(key, sections, str(path)))
         if not isinstance(value, dict):
             raise UserError(f"{path}: `{key}` must be a section, written [{key}]")
-    return values
+    return {key: check_options(sections[key], value, f"{path}: [{key}]") for key, value in values.items()}
+
+
+def parse_change(text: str, sections: Sections) -> tuple[str, str, Any]:
+    """Parse `--set SECTION.KEY=VALUE`; VALUE is TOML or an unquoted string."""
+    place = f"--set {text}"
+    name, _, written = (part.strip() for part in text.partition("="))
+    section, dot, key = name.partition(".")
+    if not dot:
+        homes = [f"{home}.{name}" for home, kind in sections.items() if name in options_of(kind)]
+        advice = f"did you mean `{homes[0]}`?" if homes else "give SECTION.KEY=VALUE, as in training.epochs=3"
+        raise UsageError(f"{place}: names no section; {advice}")
+    if section not in sections:
+        raise UsageError(unknown_key(section, sections, place))
+    if not written:
+        raise UsageError(f"{place}: has no value; give SECTION.KEY=VALUE, as in training.epochs=3")
+    kind = scalar_type(option_types(sections[section]).get(key, str))
+    try:
+        return section, key, check_options(sections[section], {key: _parsed(written, kind)}, place)[key]
+    except UserError as error:
+        raise UsageError(str(error)) from None
+
+
+def _parsed(written: str, kind: type) -> Any:
+    """Parse a TOML value; quotes around strings are optional."""
+    if kind in (str, Path) and written[0] not in "\"'":
+        return written
+    try:
+        values = documents.parse_toml(f"value = {written}".encode(), "")
+    except UserError:
+        return written
+    return values["value"] if len(values) == 1 else written
 
 
 def require_known(function: str, options: Iterable[str], sections: Iterable[type[Section]]) -> None:

@@ -78,9 +78,6 @@ def choose_device(name: str, precision: Precision) -> Device:
     """Return the device `auto`, `cpu`, `cuda` or `cuda:N` with the requested precision.
 
     `auto` selects a GPU if there is one, and 16-bit products where the hardware accelerates them.
-
-    Raises:
-        UserError: the device does not exist or does not support the precision.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"

@@ -73,6 +73,31 @@ def train(
     return load_scorer(folder, **{name: options[name] for name in ("device", "precision") if name in options})
 
 
+def lm_train(
+    text: str | Path,
+    folder: str | Path,
+    *,
+    validation: str | Path | None = None,
+    log: Log = no_log,
+    progress: ProgressCallback = no_progress,
+    **options: Any,
+) -> None:
+    """Train a neural language model, as `phrasescore lm train` does.
+
+    An interrupted run in the folder is resumed; a finished run is not repeated.
+
+    Args:
+        text: a tokenised text, one sentence a line.
+        folder: the model folder; it is created if it does not exist.
+        validation: a text to measure the perplexity on; by default some sentences are held out.
+        log: receives each line that the command would print.
+        progress: receives the completed fraction (None if unknown) and a status text.
+        options: options of the command, such as `order=5`, `epochs=10`, and settings of `phrasescore lm train
+            --help-all`.
+    """
+    _call("lm train", {"text": text, "output": folder, "validation": validation, **options}, log, progress)
+
+
 def _call(command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback) -> None:
     """Run a command of `phrasescore` with options as keyword arguments."""
     from phrasescore.cli import make_parser

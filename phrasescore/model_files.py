@@ -9,14 +9,12 @@ vocab.target.txt       words of the network's output
 vocab.txt              in place of both, the shortlist of a language model
 metrics.jsonl          one record per evaluation
 training-state/        for resuming only
-.replacement/          files of a new network that were not moved yet when the process was killed
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -30,7 +28,7 @@ from phrasescore.vocabulary import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
 SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY = "vocab.source.txt", "vocab.target.txt", "vocab.txt"
-METRICS, TRAINING_STATE, REPLACEMENT = "metrics.jsonl", "training-state", ".replacement"
+METRICS, TRAINING_STATE = "metrics.jsonl", "training-state"
 ENCODER_DECODER, LANGUAGE_MODEL = "encoder-decoder", "neural-language-model"
 """Kinds of networks."""
 FORMAT = 1
@@ -43,12 +41,6 @@ def files_of_models(folders: Iterable[str | Path]) -> list[Path]:
     """Return the paths of files that model folders may have, which no output may replace."""
     names = (CONFIG, WEIGHTS, SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY, METRICS)
     return [Path(folder) / name for folder in folders for name in names]
-
-
-def network_file(folder: Path, name: str) -> Path:
-    """Return the path of a network file; after a killed replacement it may still be in the folder `.replacement`."""
-    moving = folder / REPLACEMENT / name
-    return moving if os.access(moving, os.F_OK) else folder / name
 
 
 def write_description(folder: Path, kind: str, facts: dict[str, Any]) -> None:
@@ -74,7 +66,7 @@ def read_description(folder: Path, kind: str) -> dict[str, Any]:
 
     The parts that determine the scores are valid if their digest is that in the weights; see `scoring_digest`.
     """
-    description, path = _read(folder), network_file(folder, CONFIG)
+    description, path = _read(folder), folder / CONFIG
     if (found := description.get("kind")) != kind:
         raise UserError(f"{folder}: holds a network of the kind {found}; give the folder of one of the kind {kind}")
     if description.get("format") != FORMAT:
@@ -89,7 +81,7 @@ def read_description(folder: Path, kind: str) -> dict[str, Any]:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    path = network_file(folder, CONFIG)
+    path = folder / CONFIG
     if not path.exists():
         raise UserError(f"{folder}: is not a model folder (no {CONFIG}); give the folder that `train -o` wrote")
     return read_json(path, COPY_AGAIN)
@@ -107,7 +99,7 @@ def scoring_digest(description: dict[str, Any]) -> str:
 
 def load_vocabulary(folder: Path, name: str, described: dict[str, Any]) -> Vocabulary:
     """Read a vocabulary and compare it with its description."""
-    path = network_file(folder, name)
+    path = folder / name
     vocabulary = Vocabulary.load(path)
     if vocabulary.digest() != described["sha256"]:
         raise UserError(f"{path}: is not the vocabulary the network was trained with; {COPY_AGAIN}")

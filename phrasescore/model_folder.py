@@ -31,7 +31,6 @@ from phrasescore.model_files import (
     WEIGHTS,
     describe_vocabulary,
     load_vocabulary,
-    network_file,
     read_description,
     scoring_digest,
     write_description,
@@ -120,14 +119,14 @@ def load_model(folder: Path) -> TrainedModel:
     with open_weights(folder, description) as weights:
         source = load_vocabulary(folder, SOURCE_VOCABULARY, description["source_vocabulary"])
         target = load_vocabulary(folder, TARGET_VOCABULARY, description["target_vocabulary"])
-        config = ModelConfig(**check_values(ModelConfig, description["model"], str(network_file(folder, CONFIG))))
+        config = ModelConfig(**check_values(ModelConfig, description["model"], str(folder / CONFIG)))
         plugins = description.get("plugins", [])
         check_plugins(folder, plugins)
         try:
             network = _load_network(folder, weights, lambda: EncoderDecoder(config, len(source), len(target)))
         except NotRegisteredError as error:
             if not plugins:
-                raise UserError(f"{network_file(folder, CONFIG)}: {error}") from error
+                raise UserError(f"{folder / CONFIG}: {error}") from error
             options = " ".join(f"--plugin {plugin['path']}" for plugin in plugins)
             problem = str(error).split(";")[0]
             raise UserError(f"{folder}: {problem}; it was trained with a plugin, give {options} here too") from error
@@ -170,7 +169,7 @@ def load_language_model(folder: Path) -> TrainedLanguageModel:
     description = read_description(folder, LANGUAGE_MODEL)
     with open_weights(folder, description) as weights:
         vocabulary = load_vocabulary(folder, VOCABULARY, description["vocabulary"])
-        values = check_values(NeuralLmConfig, description["model"], str(network_file(folder, CONFIG)))
+        values = check_values(NeuralLmConfig, description["model"], str(folder / CONFIG))
         network = _load_network(folder, weights, lambda: NeuralLanguageModel(NeuralLmConfig(**values), len(vocabulary)))
         return TrainedLanguageModel(network, vocabulary, folder=folder, weights_digest=weights.sha256)
 
@@ -196,7 +195,7 @@ def open_weights(folder: Path, description: dict[str, Any]) -> Iterator[TensorFi
     Raises:
         UserError: the weights are missing or damaged, or belong to another description.
     """
-    path = network_file(folder, WEIGHTS)
+    path = folder / WEIGHTS
     if not path.exists():
         # Training creates an empty file before the first update.
         if (folder / METRICS).exists() and (folder / METRICS).stat().st_size:
@@ -206,8 +205,7 @@ def open_weights(folder: Path, description: dict[str, Any]) -> Iterator[TensorFi
         with open_tensors(path) as file:
             if file.facts.get("description") != scoring_digest(description):
                 raise UserError(
-                    f"{network_file(folder, CONFIG)}: does not describe the network whose weights lie beside it; "
-                    f"{_ADVICE}"
+                    f"{folder / CONFIG}: does not describe the network whose weights lie beside it; {_ADVICE}"
                 )
             yield file
     except DamagedError as error:
@@ -216,7 +214,7 @@ def open_weights(folder: Path, description: dict[str, Any]) -> Iterator[TensorFi
 
 def read_weights(folder: Path, weights: TensorFile, shapes: Shapes) -> dict[str, Tensor]:
     """Return the weights of a folder, whose names and shapes must be as given, and which must be finite."""
-    path = network_file(folder, WEIGHTS)
+    path = folder / WEIGHTS
     if weights.shapes != shapes:
         raise UserError(f"{path}: does not hold the weights that {CONFIG} describes; {_ADVICE}")
     tensors = weights.read()
@@ -238,7 +236,7 @@ def _load_network(folder: Path, weights: TensorFile, build: Callable[[], Network
     except NotRegisteredError:
         raise
     except UserError as error:
-        raise UserError(f"{network_file(folder, CONFIG)}: {error}") from error
+        raise UserError(f"{folder / CONFIG}: {error}") from error
     tensors = read_weights(folder, weights, shapes)
     network = build()
     network.load_state_dict(tensors)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from phrasescore.aligned_phrases import parse_points
 from phrasescore.configuration import setting
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.pairs import (
     DataConfig,
@@ -61,18 +60,9 @@ class SentenceConfig:
         "exclude pairs with more words on either side from training and held-out data, but not from validation text",
         minimum=1,
     )
-    bleu_sentences: int = setting(
-        0, "validation sentences whose greedy translations give BLEU at each evaluation", minimum=0
-    )
     measured_loss: MeasuredLoss = setting(
         "teacher-forced", "the validation loss by which the best checkpoint is selected"
     )
-
-    def check_effect_in_context(self) -> None:
-        """Raise a UsageError for an option that has no effect in context."""
-        for name in ("bleu_sentences", "measured_loss"):
-            if getattr(self, name) != getattr(SentenceConfig, name):
-                raise UsageError(f"`{name}` is for training on whole sentences; leave it out")
 
 
 @dataclass(frozen=True, init=False)
@@ -145,12 +135,6 @@ def read_sentences(
     pairs = PhrasePairs(source, target, np.broadcast_to(np.float32(1), kept), alignment)
     summary = {"lines": lines, "sentence_pairs": kept, **words}
     return PairData(pairs, np.arange(kept), *vocabularies, digest.hexdigest(), summary)
-
-
-def first_sentences(text: ParallelText, number: int, data: DataConfig) -> tuple[list[bytes], list[bytes]]:
-    """Return the first non-empty pairs of a validation text, as the network's input and output."""
-    first = list(islice((row for row in _rows(text, utf8_lines, no_log) if _is_usable(row, None)), number))
-    return orient(([row[0] for row in first], [row[1] for row in first]), data.direction)
 
 
 def _rows(text: ParallelText, read: Callable[[str | Path], Iterator[bytes]], log: Log) -> Iterator[_Row]:

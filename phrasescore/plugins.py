@@ -21,11 +21,7 @@ _loaded: dict[Path, str] = {}
 
 
 def load_plugins(paths: Iterable[str | Path]) -> None:
-    """Import plugins, each once, as `--plugin` does; worker processes import them, too.
-
-    Raises:
-        UserError: a file cannot be read or fails, or registers a name that is taken.
-    """
+    """Import plugins, each once, as `--plugin` does; worker processes import them, too."""
     for path in map(Path, paths):
         resolved = real_path(path)
         if resolved not in _loaded:
@@ -44,13 +40,7 @@ def check_plugins(folder: Path, described: Collection[Mapping[str, str]]) -> Non
 
     A missing plugin may define an optimiser, which only training needs, and an additional plugin may belong to another
     network. But if plugins are both missing and additional, a file may have changed, even its name.
-
-    Args:
-        folder: the model folder.
-        described: `path` and `sha256` of each plugin of the training.
-
-    Raises:
-        UserError: a plugin may have changed.
+    `described` has the `path` and `sha256` of each plugin of the training of the network in `folder`.
     """
     loaded, digests = loaded_plugins(), [plugin["sha256"] for plugin in described]
     others = [path for path, digest in loaded.items() if digest not in digests]
@@ -66,11 +56,9 @@ def check_plugins(folder: Path, described: Collection[Mapping[str, str]]) -> Non
 
 @contextmanager
 def plugins_blamed() -> Iterator[None]:
-    """Convert an error of a plugin's code, or of a component that it registered, to a message.
+    """Convert an error of a plugin's code, or of a component that it registered, to a `UserError`.
 
-    Raises:
-        UserError: a plugin failed, or most likely returned an invalid value. Out-of-memory errors, and system errors
-            that do not come from a plugin, are re-raised unchanged.
+    Out-of-memory errors, and system errors that do not come from a plugin, are re-raised unchanged.
     """
     try:
         yield
@@ -88,8 +76,8 @@ def plugins_blamed() -> Iterator[None]:
         # The library called the plugin as docs/plugins.md specifies, or used its result.
         used = f"{frames[-1].filename}, line {frames[-1].lineno}"
         raise UserError(
-            f"{', '.join(map(str, _loaded))}: cannot be used by {used} ({what}); fix it, docs/plugins.md says what is "
-            "asked of a part"
+            f"{', '.join(map(str, _loaded))}: cannot be used by {used} ({what}); fix it, docs/plugins.md describes "
+            "the interfaces"
         ) from error
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from phrasescore.files import STANDARD_STREAM, sha256_of
-from phrasescore.model_files import WEIGHTS, network_file
+from phrasescore.model_files import WEIGHTS
 from phrasescore.versions import versions
 from phrasescore.workers import available_cores
 
@@ -23,7 +23,7 @@ def described(path: str | Path) -> dict[str, str | None]:
     The hash is None if there is no single file that can be read twice: some Moses features name a prefix of several
     files, and standard input can be read only once.
     """
-    file = network_file(Path(path), WEIGHTS) if Path(path).is_dir() else Path(path)
+    file = Path(path) / WEIGHTS if Path(path).is_dir() else Path(path)
     is_file = file.is_file() and str(path) != STANDARD_STREAM
     return {"path": str(path), "sha256": sha256_of(file) if is_file else None}
 

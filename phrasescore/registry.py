@@ -25,11 +25,7 @@ class Registry(Generic[T]):
         self._things: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[U], U]:
-        """Return the decorator that registers a class or a function.
-
-        Raises:
-            UserError: the name is invalid or taken.
-        """
+        """Return the decorator that registers a class or a function."""
         if not isinstance(name, str):
             raise UserError(f'a part is registered as {name!r}; give its name, as in @register_unit("minimal")')
 
@@ -42,11 +38,7 @@ class Registry(Generic[T]):
         return add
 
     def __getitem__(self, name: str) -> T:
-        """Return a registered component.
-
-        Raises:
-            NotRegisteredError: no component has this name; the message suggests the nearest name.
-        """
+        """Return a registered component, or raise `NotRegisteredError`."""
         if name not in self._things:
             advice = f"{suggestion(name, self._things)} (a plugin may bring others)"
             raise NotRegisteredError(f"there is no {self.kind} `{name}`; {advice}")

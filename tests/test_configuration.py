@@ -5,13 +5,20 @@ from pathlib import Path
 import pytest
 
 from phrasescore.cli import make_parser
-from phrasescore.configuration import check_values, flags_of, options_of, read_toml
+from phrasescore.configuration import (
+    Values,
+    check_options,
+    check_values,
+    flags_of,
+    options_of,
+    parse_change,
+    read_toml,
+)
 from phrasescore.errors import UsageError, UserError, flag
 from phrasescore.lm import lm_settings
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
-from phrasescore.training.layers import Layer, merge_layers, parse_change, read_presets
-from phrasescore.training.settings import PRESETS, SECTIONS, Settings
+from phrasescore.training.settings import PRESETS, SECTIONS, Settings, merge, read_presets
 from phrasescore.training.training_config import TrainingConfig
 
 
@@ -24,7 +31,7 @@ def test_presets_are_valid(preset: str) -> None:
 
 @pytest.mark.parametrize("preset", read_presets(lm_settings.PRESETS))
 def test_presets_of_language_models_are_valid(preset: str) -> None:
-    assert not lm_settings.LmSettings.of(preset, []).given
+    lm_settings.LmSettings.of(preset, [])
 
 
 def test_the_paper_s_sizes() -> None:
@@ -121,21 +128,16 @@ def test_wrong_changes_are_rejected(change: str, message: str) -> None:
 
 
 def test_a_later_layer_wins_and_a_budget_replaces_the_whole_one_below() -> None:
-    preset = Layer("preset", {"training": {"epochs": 3, "evaluate_every": "auto", "clip": 2.0}})
-    file = Layer("file", {"model": {"dropout": "auto"}, "training": {"clip": 3}}, {"clip": "file: clip"})
-    budget = Layer("command line", {"training": {"max_minutes": 5}}, {"max_minutes": "--max-minutes"})
-    merged = merge_layers(SECTIONS, [preset, file])
-    assert merged.values["training"] == {"epochs": 3, "clip": 3.0}
-    assert merged.automatic == {"dropout", "evaluate_every"}
-    merged = merge_layers(SECTIONS, [preset, file, budget])
-    assert merged.values == {"model": {}, "data": {}, "sentences": {}, "training": {"clip": 3.0, "max_minutes": 5.0}}
-    assert merged.automatic == {"dropout"}
-    assert merged.given == {"clip": "file: clip", "max_minutes": "--max-minutes"}
+    preset: Values = {"training": {"epochs": 3, "evaluate_every": "auto", "clip": 2.0}}
+    file: Values = {"model": {"dropout": "auto"}, "training": {"clip": 3.0}}
+    assert merge([preset, file])["training"] == {"epochs": 3, "evaluate_every": "auto", "clip": 3.0}
+    merged = merge([preset, file, {"training": {"max_minutes": 5.0}}])
+    assert merged == {"model": {"dropout": "auto"}, "training": {"clip": 3.0, "max_minutes": 5.0}}
 
 
 def test_nobody_can_set_what_the_data_decides() -> None:
     with pytest.raises(UserError, match="file: unknown key `in_context`"):
-        merge_layers(SECTIONS, [Layer("file", {"model": {"in_context": True}})])
+        check_options(ModelConfig, {"in_context": True}, "file")
 
 
 def test_names_of_settings_are_unique() -> None:

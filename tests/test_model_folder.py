@@ -20,7 +20,6 @@ from phrasescore.nn import weights as nn_weights
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.neural_lm import NeuralLanguageModel
-from phrasescore.training.run_folder import RunFolder
 from phrasescore.vocabulary import Vocabulary
 from tests.conftest import TINY
 
@@ -216,25 +215,3 @@ def test_weights_with_holes(tmp_path: Path) -> None:
     os.truncate(tmp_path / "weights.safetensors", 1 << 34)
     with pytest.raises(UserError, match=r"weights\.safetensors: is damaged"):
         load_model(tmp_path)
-
-
-@pytest.mark.parametrize("moved", range(6))
-def test_a_replacement_that_was_killed_is_whole_at_each_moment(tmp_path: Path, moved: int) -> None:
-    """A replacement killed at any moment is complete.
-
-    After any number of moved files, the network is the new one and no old file is used.
-    """
-    old, new = tmp_path / "model", tmp_path / "new"
-    save_pair_model(old, seed=1)
-    save_pair_model(new, seed=2)
-    (new / "metrics.jsonl").touch()
-    digests = [load_model(folder).weights_digest for folder in (old, new)]
-    assert digests[0] != digests[1]
-    new.rename(old / ".replacement")
-    for path in sorted((old / ".replacement").iterdir())[:moved]:
-        path.replace(old / path.name)
-    assert load_model(old).weights_digest == digests[1]
-    (old / "training-state").mkdir()
-    RunFolder(old).take_up()
-    assert not (old / ".replacement").exists()
-    assert load_model(old).weights_digest == digests[1]

@@ -9,7 +9,7 @@ import pytest
 
 from phrasescore.errors import UserError
 from phrasescore.pairs import DataConfig, PairData
-from phrasescore.parallel_text import ParallelText, SentenceConfig, first_sentences, read_sentences
+from phrasescore.parallel_text import ParallelText, SentenceConfig, read_sentences
 from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import Vocabulary
 
@@ -58,8 +58,6 @@ def test_rare_words_and_long_sentences_are_excluded(text: ParallelText, tmp_path
 def test_the_other_direction(text: ParallelText, tmp_path: Path) -> None:
     data = read_sentences(text, tmp_path, DataConfig(direction="source-given-target"), SentenceConfig())
     assert sides(data)[0] == ["x y", "z", "x x", "y x"]
-    config = DataConfig(direction="source-given-target")
-    assert first_sentences(text, 2, config) == ([b"x y", b"z"], [b"b a b", b"a c"])
 
 
 def test_the_digests_of_different_texts_differ(text: ParallelText, tmp_path: Path) -> None:
@@ -111,8 +109,6 @@ def test_another_encoding_is_a_warning_and_an_error_for_validation(tmp_path: Pat
     known = data.source_vocabulary, data.target_vocabulary
     with pytest.raises(UserError, match="source: line 1: is not UTF-8"):
         read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), known)
-    with pytest.raises(UserError, match="source: line 1: is not UTF-8"):
-        first_sentences(text, 1, DataConfig())
 
 
 def test_a_text_in_utf_16_is_an_error(text: ParallelText, tmp_path: Path) -> None:

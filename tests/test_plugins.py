@@ -198,7 +198,7 @@ def test_a_part_that_cannot_be_used_is_one_sentence(
     said = run([*command, *parts.split(), *SIZES.split(), "-q"], code=1).strip()
     assert said.startswith(f"phrasescore train: {plugin}: cannot be used by ")
     assert message in said
-    assert said.endswith("; fix it, docs/plugins.md says what is asked of a part")
+    assert said.endswith("; fix it, docs/plugins.md describes the interfaces")
     assert "\n" not in said
 
 
@@ -234,7 +234,7 @@ def test_a_plugin_is_a_python_file(small_table: Path, capfd: pytest.CaptureFixtu
 def test_a_language_model_is_resumed_with_the_same_plugin_only(tmp_path: Path) -> None:
     plugin = tmp_path / "momentum.py"
     plugin.write_text(
-        "import torch\nfrom phrasescore.training.optimisers import register_optimiser\n"
+        "import torch\nfrom phrasescore.training.loop import register_optimiser\n"
         "register_optimiser('momentum')(lambda p, config: torch.optim.SGD(p, lr=config.learning_rate, momentum=0.9))\n"
     )
     sizes = "--order 3 --set model.embedding=4 --set model.first_hidden=6 --set model.second_hidden=5"

@@ -20,8 +20,7 @@ import pytest
 import phrasescore
 from experiments.pages.commands import PROGRAMS, commands
 from moses_integration.decoder.switches import HELP
-from phrasescore.training.layers import preset_names
-from phrasescore.training.settings import PRESETS, SECTIONS
+from phrasescore.training.settings import PRESETS, SECTIONS, preset_names
 
 ROOT = Path(__file__).parents[1]
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -14,11 +14,10 @@ from moses_integration.building.preparation import Casing
 from moses_integration.building.system import BuildConfig
 from moses_integration.toolkits.toolkit import ToolkitName
 from moses_integration.tuning.tunings import TuningConfig
-from phrasescore.configuration import check_values, choices, option, unknown_key
+from phrasescore.configuration import Sections, check_values, choices, option, unknown_key
 from phrasescore.errors import UserError
 from phrasescore.lm import lm_settings
 from phrasescore.training import settings
-from phrasescore.training.layers import Sections
 
 
 @dataclass(frozen=True)

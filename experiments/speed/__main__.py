@@ -19,7 +19,7 @@ from phrasescore.device import choose_device, settle_memory
 from phrasescore.files import make_folder, write_atomically, write_json
 from phrasescore.lm.lm_settings import PRESETS
 from phrasescore.provenance import machine
-from phrasescore.training.layers import preset_names
+from phrasescore.training.settings import preset_names
 
 _TABLE = Path("tests/data/mini/phrase-table.gz")
 PARTS: dict[str, Callable[[argparse.Namespace], Any]] = {

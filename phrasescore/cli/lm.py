@@ -8,16 +8,12 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from phrasescore.cli.console import Reporter, stop_on_signals
+from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,
-    add_quiet_option,
-    add_section_options,
-    add_settings_help,
     path_or_standard_stream,
 )
-from phrasescore.cli.parser import CommandParser
-from phrasescore.cli.training import add_training_options, given_layers, run_trainer
+from phrasescore.cli.training import add_training_options, given_layers, run_training
 from phrasescore.errors import UsageError
 from phrasescore.files import (
     STANDARD_STREAM,
@@ -30,11 +26,12 @@ from phrasescore.files import (
 from phrasescore.lm.lm_settings import DEFAULT_PRESET, FOR_OTHERS, PRESETS, SECTIONS, LmSettings
 from phrasescore.model_files import files_of_models
 from phrasescore.text import text_lines
-from phrasescore.training.layers import check_nothing_is_held_out, read_presets
-from phrasescore.training.torchrun import joined
+from phrasescore.training.settings import read_presets
 
 if TYPE_CHECKING:
+    from phrasescore.device import Device
     from phrasescore.lm.text_scores import TextScores
+    from phrasescore.training.loop import Start, Trainer
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -78,13 +75,7 @@ def _add_train(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="tokenised text whose perplexity decides when to stop; without it, some sentences of the training text "
         "are held out",
     )
-    add_training_options(parser)
-    add_device_options(parser)
-    for name, section in SECTIONS.items():
-        add_section_options(parser, name, section, presets)
-    assert isinstance(parser, CommandParser)
-    add_settings_help(parser, SECTIONS, presets, FOR_OTHERS)
-    add_quiet_option(parser)
+    add_training_options(parser, SECTIONS, presets, FOR_OTHERS)
     parser.set_defaults(run=_train, command="lm train")
 
 
@@ -141,34 +132,27 @@ def _add_score(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def settings_of(args: argparse.Namespace) -> LmSettings:
     """Return the settings of a training run: preset, TOML file, command line."""
     require_one_standard_input(args.text, args.validation)
-    settings = LmSettings.of(args.preset, given_layers(args, SECTIONS))
-    if args.validation is not None:
-        check_nothing_is_held_out(settings.given, "--validation")
-    return settings
+    return LmSettings.of(args.preset, given_layers(args, SECTIONS))
 
 
 def _train(args: argparse.Namespace) -> int:
     """Run `lm train`; return the exit code."""
-    with joined() as ranks, stop_on_signals(may_repeat=ranks.number > 1) as stop:
-        settings = settings_of(args)
-        reporter = Reporter(quiet=args.quiet or not ranks.is_first)
-        from phrasescore.device import choose_device, settle_memory
-        from phrasescore.lm.lm_training import prepare
-        from phrasescore.training.start import Start
+    settings = settings_of(args)
 
-        settle_memory()
-        device = choose_device(ranks.device_name(args.device), args.precision)
-        start = Start(args.restart, log=reporter.log, ranks=ranks)
-        with stop.urgently():
-            trainer, facts = prepare(args.text, args.output, settings, device, args.validation, start)
+    def prepare_trainer(device: Device, start: Start, reporter: Reporter) -> Trainer[Any]:
+        from phrasescore.lm.lm_training import prepare
+
+        trainer, facts = prepare(args.text, args.output, settings, device, args.validation, start)
         penalty = settings.model.self_normalise
         reporter.log(
             f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; "
             "losses are nats per word, ends of sentences included"
             + (f"; the training loss includes {penalty:g} (ln Z)^2" if penalty else "")
         )
-        next_command = f"phrasescore-smt add-lm moses.ini --model {quote(str(args.output))} -o moses.cslm.ini"
-        return run_trainer(trainer, reporter, stop, restarted=args.restart, next_command=next_command)
+        return trainer
+
+    next_command = f"phrasescore-smt add-lm moses.ini --model {quote(str(args.output))} -o moses.cslm.ini"
+    return run_training(args, prepare_trainer, next_command)
 
 
 def _score(args: argparse.Namespace) -> int:

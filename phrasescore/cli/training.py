@@ -1,33 +1,38 @@
-"""Common parts of the training commands: merging settings, progress, the end of a run."""
+"""Common parts of the training commands: options, settings, progress, the end of a run."""
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from phrasescore.cli.console import Reporter, StopRequest, duration, is_called
-from phrasescore.cli.options import add_plugin_option, given_options
-from phrasescore.errors import UsageError, spelled
-from phrasescore.training.layers import Layer, Sections, parse_change, read_file
+from phrasescore.cli.console import Reporter, StopRequest, stop_on_signals
+from phrasescore.cli.options import (
+    add_device_options,
+    add_plugin_option,
+    add_quiet_option,
+    add_section_options,
+    add_settings_help,
+    given_options,
+)
+from phrasescore.cli.parser import CommandParser
+from phrasescore.configuration import Sections, Values, flags_of, parse_change, read_toml
 
 if TYPE_CHECKING:
-    from phrasescore.training.loop import Evaluation, Status, Trainer
-    from phrasescore.training.task import Task
+    from phrasescore.device import Device
+    from phrasescore.training.checkpoint import Progress
+    from phrasescore.training.loop import Evaluation, Start, Trainer
 
-    AnyTask = TypeVar("AnyTask", bound=Task)
-
-
-# Names of the losses in messages.
-_TRAINING, _HELD_OUT, _VALIDATION = "training", "held-out", "validation"
-_RISEN = 0.05
+_RISE = 0.05
 """Rise of the validation loss, relative to its fall, that indicates overfitting."""
 
 
-def add_training_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of all training commands: model folder, settings, --restart, plugins."""
+def add_training_options(
+    parser: argparse.ArgumentParser, sections: Sections, presets: dict[str, Values], hidden: Sequence[str] = ()
+) -> None:
+    """Add the options of all training commands; --help-all lists the settings that are not `hidden`."""
     add_plugin_option(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="model folder")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings in TOML")
@@ -40,35 +45,51 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
         help="change a setting, as in model.attention=concat; may be given several times; --help-all lists all",
     )
     parser.add_argument(
-        "--restart",
-        action="store_true",
-        help="start over in a folder that holds a run; its network stays until the new one is first evaluated",
+        "--restart", action="store_true", help="start over in a folder that holds a run, and discard its network"
     )
+    add_device_options(parser)
+    for name, section in sections.items():
+        if flags_of(section):
+            add_section_options(parser, name, section, presets)
+    assert isinstance(parser, CommandParser)
+    add_settings_help(parser, sections, presets, hidden)
+    add_quiet_option(parser)
 
 
-def given_layers(args: argparse.Namespace, sections: Sections) -> list[Layer]:
-    """Return the settings of the user: the TOML file, then the command line.
-
-    Raises:
-        UserError: a section, a key or a value is invalid, or a setting is given twice.
-    """
-    values: dict[str, dict[str, Any]] = {name: given_options(args, kind) for name, kind in sections.items()}
-    names = {name: spelled(name) for given in values.values() for name in given}
+def given_layers(args: argparse.Namespace, sections: Sections) -> list[Values]:
+    """Return the settings of the user: the TOML file, then the command line."""
+    given: Values = {name: given_options(args, kind) for name, kind in sections.items()}
     for change in args.changes:
         section, key, value = parse_change(change, sections)
-        if key in values[section]:
-            raise UsageError(f"--set {section}.{key}: is given twice; give it once")
-        values[section][key] = value
-        names[key] = key if is_called() else f"--set {section}.{key}"
-    file = [read_file(args.config, sections)] if args.config else []
-    return [*file, Layer("command line", values, names)]
+        given[section][key] = value
+    return [*([read_toml(args.config, sections)] if args.config else []), given]
 
 
-def run_trainer(
-    trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest, *, restarted: bool, next_command: str
+def run_training(
+    args: argparse.Namespace, prepare: Callable[[Device, Start, Reporter], Trainer[Any]], next_command: str
 ) -> int:
-    """Train to the end or to a signal, log progress and the next command; return the exit code."""
-    from phrasescore.training.forecast import seconds_left
+    """Train, with other processes if `torchrun` started this one; return the exit code.
+
+    Args:
+        args: the command line.
+        prepare: reads the data and returns the trainer.
+        next_command: a command that uses the network, for the log.
+    """
+    # Imported late: PyTorch takes seconds to import, and usage errors should not wait for it.
+    from phrasescore.device import choose_device, settle_memory
+    from phrasescore.training.loop import Start
+    from phrasescore.training.ranks import joined
+
+    with joined() as ranks, stop_on_signals(may_repeat=ranks.number > 1) as stop:
+        reporter = Reporter(quiet=args.quiet or not ranks.is_first)
+        settle_memory()
+        device = choose_device(ranks.device_name(args.device), args.precision)
+        with reporter.task("reading") as task, stop.urgently():
+            trainer = prepare(device, Start(args.restart, task.update, reporter.log, ranks), reporter)
+        return _train(trainer, reporter, stop, restarted=args.restart, next_command=next_command)
+
+
+def _train(trainer: Trainer[Any], reporter: Reporter, stop: StopRequest, *, restarted: bool, next_command: str) -> int:
     from phrasescore.training.loop import Watcher
 
     unit = trainer.task.unit
@@ -76,14 +97,12 @@ def run_trainer(
     reporter.log(f"network of {parameters:,} parameters on {trainer.device}")
     if trainer.progress.update:
         reporter.log(f"resuming after update {trainer.progress.update}")
-    measured = _measured(trainer)
-    if measured != _TRAINING:
+    measured = "validation" if trainer.task.validation is not None else "held-out" if trainer.task.held_out else None
+    if measured:
         reporter.log(
-            "the training loss is that of the updates since the line before, with dropout; the weights of the lowest "
-            f"{measured} loss are kept"
+            "the training loss is the mean of the updates since the line before, with dropout; the weights with the "
+            f"lowest {measured} loss are kept"
         )
-    if seconds := seconds_left(trainer):
-        reporter.log(f"training takes about {duration(seconds)}, if the loss falls for so long")
     with reporter.task("training") as task:
         evaluations: list[Evaluation] = []
 
@@ -92,7 +111,7 @@ def run_trainer(
             reporter.log(_evaluation_line(evaluation, unit))
 
         trainer.watcher = Watcher(
-            on_update=lambda status: task.update(status.spent, _status_line(status, unit, measured)),
+            on_update=lambda spent, progress: task.update(spent, _status_line(progress, unit, measured or "training")),
             on_evaluation=on_evaluation,
             should_stop=stop,
         )
@@ -101,10 +120,10 @@ def run_trainer(
         how = "the same command without --restart resumes it" if restarted else "the same command resumes"
         reporter.log(f"stopped after update {progress.update}; {how}")
         return stop.exit_code
-    if learns_by_heart(evaluations):
+    if is_overfitting(evaluations):
         reporter.log(
-            f"the loss on other data has risen again while that on the {unit}s learnt from fell: the network has begun "
-            "to learn them by heart; more --dropout, or a smaller budget, may give better weights"
+            f"the validation loss has risen while the training loss fell: the network overfits the {unit}s; more "
+            "--dropout, or a smaller budget, may give better weights"
         )
     reporter.log(
         f"done after update {progress.update}: {progress.finished}; the weights of update {progress.best_update} "
@@ -114,14 +133,8 @@ def run_trainer(
     return 0
 
 
-def _measured(trainer: Trainer[AnyTask]) -> str:
-    if trainer.task.validation is not None:
-        return _VALIDATION
-    return _HELD_OUT if len(trainer.task.held_out) else _TRAINING
-
-
-def learns_by_heart(evaluations: Sequence[Evaluation]) -> bool:
-    """Return whether training overfits: the validation loss has risen while the training loss fell.
+def is_overfitting(evaluations: Sequence[Evaluation]) -> bool:
+    """Return whether the validation loss has risen while the training loss fell.
 
     The threshold is relative to the total fall of the validation loss since the first evaluation. Held-out pairs of a
     table cannot show overfitting, because they come from the same sentences as the training pairs.
@@ -130,14 +143,14 @@ def learns_by_heart(evaluations: Sequence[Evaluation]) -> bool:
     if not measured:
         return False
     (first, _), (lowest, at_lowest), (last, at_last) = measured[0], min(measured), measured[-1]
-    return last - lowest > _RISEN * (first - lowest) and at_last < at_lowest
+    return last - lowest > _RISE * (first - lowest) and at_last < at_lowest
 
 
-def _status_line(status: Status, unit: str, measured: str) -> str:
-    lowest = "" if status.lowest is None else f", best {measured} loss {status.lowest:.3f}"
-    speed = f"{status.examples_per_second:,.0f} {unit}s/s"
+def _status_line(progress: Progress, unit: str, measured: str) -> str:
+    best = "" if progress.best_loss is None else f", best {measured} loss {progress.best_loss:.3f}"
+    speed = f"{progress.examples_per_second:,.0f} {unit}s/s"
     # The most important value comes first, because the terminal may truncate the line.
-    return f"loss {_shown(status.loss)}{lowest}, update {status.update:,}, {speed}"
+    return f"loss {_shown(progress.training_loss)}{best}, update {progress.update:,}, {speed}"
 
 
 def _shown(loss: float) -> str:
@@ -146,10 +159,10 @@ def _shown(loss: float) -> str:
 
 def _evaluation_line(evaluation: Evaluation, unit: str) -> str:
     parts = [
-        f"update {evaluation.update:,}, pass {evaluation.epoch:.2f}, {evaluation.seconds / 60:.1f} min, "
-        f"{evaluation.examples_per_second:,.0f} {unit}s/s: {_TRAINING} loss {_shown(evaluation.training_loss)}"
+        f"update {evaluation.update:,}, epoch {evaluation.epoch:.2f}, {evaluation.seconds / 60:.1f} min, "
+        f"{evaluation.examples_per_second:,.0f} {unit}s/s: training loss {_shown(evaluation.training_loss)}"
     ]
-    for name, loss in ((_HELD_OUT, evaluation.held_out), (_VALIDATION, evaluation.validation)):
+    for name, loss in (("held-out", evaluation.held_out), ("validation", evaluation.validation)):
         if loss is not None:
             parts.append(f"{name} loss {loss}")
     if evaluation.held_out is None and evaluation.validation is None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from phrasescore.configuration import Section, option, refuse_given, setting
+from phrasescore.configuration import AUTO, Section, Values, check_effect, option, setting
 from phrasescore.errors import UserError
 from phrasescore.nn.architecture import NeuralLmConfig
-from phrasescore.training.layers import AT_CONSTANT_RATE, Layer, merge_layers, read_preset
+from phrasescore.training.settings import merge, read_preset
 from phrasescore.training.training_config import TrainingConfig
 
 
@@ -46,21 +46,17 @@ class LmSettings:
     model: NeuralLmConfig
     text: TextConfig
     training: TrainingConfig
-    given: Mapping[str, str] = field(default_factory=dict)
-    """Settings that the user gave, mapped to the names as the user wrote them."""
 
     @classmethod
-    def of(cls, preset: str, layers: Sequence[Layer]) -> LmSettings:
+    def of(cls, preset: str, layers: Sequence[Values]) -> LmSettings:
         """Merge a preset with the settings of the user; an invalid or useless setting is a UserError."""
-        merged = merge_layers(SECTIONS, [read_preset(PRESETS, preset), *layers])
-        for name in merged.automatic:
-            raise UserError(f"{merged.given[name]}: is auto, which a language model does not have; give a number")
-        refuse_given(merged.given, FOR_OTHERS, "in a language model")
-        if merged.values["training"].get("schedule") == "constant":
-            refuse_given(merged.given, ["final_rate"], AT_CONSTANT_RATE)
+        merged = merge([read_preset(PRESETS, preset), *layers])
+        training = merged.get("training", {})
+        for layer in layers:
+            check_effect(layer.get("training", {}), dict.fromkeys(FOR_OTHERS, "in a language model"))
+        for name, value in training.items():
+            if value == AUTO:
+                raise UserError(f"`{name}`: cannot be auto in a language model; give a number")
         return cls(
-            NeuralLmConfig(**merged.values["model"]),
-            TextConfig(**merged.values["text"]),
-            TrainingConfig(**merged.values["training"]),
-            merged.given,
+            NeuralLmConfig(**merged.get("model", {})), TextConfig(**merged.get("text", {})), TrainingConfig(**training)
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -17,26 +17,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from phrasescore.device import Device, Precision, choose_device, settle_memory
+from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
-from phrasescore.lm.lm_settings import DEFAULT_PRESET, SECTIONS, LmSettings
-from phrasescore.lm.ngrams import Ngrams, NumberedText, read_text
+from phrasescore.lm.lm_settings import LmSettings
+from phrasescore.lm.ngrams import Ngrams, read_text
 from phrasescore.log_probs import perplexity
-from phrasescore.model_files import LANGUAGE_MODEL, TRAINING_STATE
+from phrasescore.model_files import LANGUAGE_MODEL
 from phrasescore.model_folder import save_lm_description
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.nn.weights import check_size
 from phrasescore.phrases import Phrases, hash_phrases
-from phrasescore.text import Log, no_log, text_lines, utf8_lines
+from phrasescore.text import text_lines, utf8_lines
 from phrasescore.training.batches import hold_out_sentences
-from phrasescore.training.layers import Layer, by_section, check_nothing_is_held_out
-from phrasescore.training.loop import Evaluation, Status, Trainer, Watcher
-from phrasescore.training.optimisers import OPTIMISERS
-from phrasescore.training.run_folder import places, run_folder
-from phrasescore.training.start import QUIET_START, Description, Start
-from phrasescore.training.task import BatchLoss, Examples
-from phrasescore.training.training_config import TrainingConfig, fixed_values
+from phrasescore.training.loop import OPTIMISERS, Start, Trainer
+from phrasescore.training.run_folder import absolute_paths, run_folder
+from phrasescore.training.task import BatchLoss, Examples, Task
+from phrasescore.training.training_config import fixed_values
 from phrasescore.transfer import on_device
 from phrasescore.vocabulary import Vocabulary
 
@@ -64,31 +61,28 @@ class TextLoss:
 
 
 @dataclass(frozen=True)
-class TextTask:
+class TextTask(Task):
     """Maximises the mean ln p of the words of a text; the examples are n-grams."""
 
     unit: ClassVar[str] = "word"
-    measuring: ClassVar[float] = 0.4
 
     network: NeuralLanguageModel
-    config: TrainingConfig
-    device: Device
-    ngrams: Ngrams
-    """Training n-grams."""
     held_out: Ngrams
     """N-grams of random sentences of the same text."""
     validation: Ngrams | None
     """N-grams of a validation text, if there is one."""
+    ngrams: Ngrams
+    """Training n-grams."""
 
     @property
-    def batches_per_pass(self) -> int:
+    def batches_per_epoch(self) -> int:
         """Number of batches of an epoch."""
         return math.ceil(len(self.ngrams) / self.config.batch_size)
 
-    def batches(self, number: int) -> Iterator[Examples]:
+    def batches(self, epoch: int) -> Iterator[Examples]:
         """Yield the batches of an epoch: all n-grams in random order, in equal shares."""
-        order = np.random.default_rng([self.config.seed, 1, number]).permutation(len(self.ngrams))
-        yield from np.array_split(order, self.batches_per_pass)
+        order = np.random.default_rng([self.config.seed, 1, epoch]).permutation(len(self.ngrams))
+        yield from np.array_split(order, self.batches_per_epoch)
 
     def loss(self, examples: Examples) -> BatchLoss:
         """Return the mean of -ln p plus the weighted mean of (ln Z)^2 (self-normalisation, Devlin et al. 2014)."""
@@ -127,20 +121,16 @@ def prepare(
     settings: LmSettings,
     device: Device,
     validation: Path | None = None,
-    start: Start = QUIET_START,
+    start: Start = Start(),  # noqa: B008
 ) -> tuple[Trainer[TextTask], dict[str, Any]]:
     """Read the text and create a trainer, at the start or where an interrupted run in the folder stopped.
 
-    Also return facts about the text: lines, words, share of the words that the shortlist covers. See `lm_train`.
+    Also return facts about the text: lines, words, share of the words that the shortlist covers.
     """
     OPTIMISERS[settings.training.optimiser]
-
-    def read() -> tuple[NumberedText, NumberedText | None]:
-        numbered = read_text(text, partial(text_lines, log=start.log))
-        return numbered, None if validation is None else read_text(validation, partial(utf8_lines, log=start.log))
-
     with run_folder(folder, start.restart, LANGUAGE_MODEL, start.ranks) as home:
-        numbered, to_validate = start.ranks.once_a_machine(read, folder / TRAINING_STATE)
+        numbered = read_text(text, partial(text_lines, log=start.log))
+        to_validate = None if validation is None else read_text(validation, partial(utf8_lines, log=start.log))
         counts = numbered.counts()
         vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)
         order, seed = settings.model.order, settings.training.seed
@@ -161,62 +151,21 @@ def prepare(
         torch.manual_seed(seed)
         network = NeuralLanguageModel(settings.model, len(vocabulary)).to(device.torch_device)
         network.multiply_in(device.product_dtype)
-        task = TextTask(network, settings.training, device, Ngrams(training, order), Ngrams(kept, order), other)
+        task = TextTask(network, settings.training, device, Ngrams(kept, order), other, Ngrams(training, order))
         digests = {"text": _digest(sentences), "validation": None if others is None else _digest(others)}
         sections = settings.model, settings.text, settings.training
         fixed = {**fixed_values(*sections), "shortlist": vocabulary.digest(), **digests}
         facts = {"lines": len(sentences), "words": counts.total(), "coverage": vocabulary.coverage(counts)}
-        files = places({"text": text, "validation": validation})
+        files = absolute_paths({"text": text, "validation": validation})
 
-        def save(place: Path, training: dict[str, Any]) -> None:
-            sections = {"text": asdict(settings.text), "training": training}
-            save_lm_description(place, settings.model, vocabulary, sections)
+        def describe(training: dict[str, Any]) -> None:
+            sections = {"text": asdict(settings.text), "training": {**files, "digests": digests, **facts, **training}}
+            save_lm_description(folder, settings.model, vocabulary, sections)
 
-        return start.trainer(home, task, Description(fixed, {**files, "digests": digests, **facts}, save)), facts
+        trainer = Trainer(home, task, fixed, start.ranks)
+        trainer.begin(describe, restart=start.restart)
+        return trainer, facts
 
 
 def _digest(sentences: Phrases) -> str:
     return hashlib.sha256(sentences.ids.tobytes() + sentences.offsets.tobytes()).hexdigest()
-
-
-def lm_train(
-    text: str | Path,
-    folder: str | Path,
-    *,
-    validation: str | Path | None = None,
-    preset: str = DEFAULT_PRESET,
-    device: str = "auto",
-    precision: Precision = "auto",
-    restart: bool = False,
-    on_update: Callable[[Status], None] = lambda status: None,
-    on_evaluation: Callable[[Evaluation], None] = lambda evaluation: None,
-    log: Log = no_log,
-    **options: Any,
-) -> None:
-    """Train a neural language model, as `phrasescore lm train` does.
-
-    An interrupted run in the folder is resumed; a finished run is not repeated.
-
-    Args:
-        text: a tokenised text, one sentence a line.
-        folder: the model folder; it is created if it does not exist.
-        validation: a text to measure the perplexity on; by default some sentences are held out.
-        preset: the base settings: `small` or `cho2014`.
-        device: `auto`, `cpu`, `cuda` or `cuda:N`.
-        precision: of matrix products: `auto`, `fp32` or `bf16`.
-        restart: start over even if the folder holds a run.
-        on_update: called periodically with the loss and the fraction of the training that is complete.
-        on_evaluation: called with each evaluation.
-        log: called with a line about unusual input.
-        options: settings that override the preset, by their names in TOML, such as `order=5`, `epochs=10`; `phrasescore
-            lm train --help-all` lists them.
-    """
-    given = Layer("lm_train()", by_section("lm_train()", options, SECTIONS), {name: name for name in options})
-    settings = LmSettings.of(preset, [given])
-    if validation is not None:
-        check_nothing_is_held_out(settings.given, "validation")
-    settle_memory()
-    other, start = None if validation is None else Path(validation), Start(restart, log=log)
-    trainer, _ = prepare(text, Path(folder), settings, choose_device(device, precision), other, start)
-    trainer.watcher = Watcher(on_update, on_evaluation)
-    trainer.train()

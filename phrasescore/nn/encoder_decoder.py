@@ -42,7 +42,7 @@ class EncoderDecoder(nn.Module):
         """Do the preparation of a batch that runs on the CPU, before the batch is copied to a device."""
         self.encoder.prepare(batch.sources)
 
-    def forward(self, batch: PairBatch, teacher_forcing: float = 1.0, draws_T: Tensor | None = None) -> Tensor:
+    def forward(self, batch: PairBatch, teacher_forcing: float = 1.0) -> Tensor:
         """Return ln p(y_t | y_<t, x) of every predicted symbol of the batch, [I]; Eq. 4 is the mean of their sums.
 
         Args:
@@ -50,12 +50,10 @@ class EncoderDecoder(nn.Module):
             teacher_forcing: the share of steps that read the target words. The others read the network's own most
                 probable words; 0 gives the free-running loss of the PyTorch tutorials. Less than 1 requires
                 `PairBatch.apart`.
-            draws_T: a random number for each step, which reads the target words if it is below that share; None draws.
         """
         free: list[bool] = []
         if teacher_forcing < 1:
-            draws_T = torch.rand(len(batch.target.sizes)) if draws_T is None else draws_T
-            free = (draws_T >= teacher_forcing).tolist()
+            free = (torch.rand(len(batch.target.sizes)) >= teacher_forcing).tolist()
         s_Ar = self.decoder(batch, self.encoder(batch.sources), free, self._best_word)
         log_prob_I, _ = self.softmax.log_probs(s_Ar, batch.node_I, batch.symbol_I)
         return log_prob_I

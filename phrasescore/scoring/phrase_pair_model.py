@@ -35,7 +35,7 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
-from phrasescore.model_files import WEIGHTS, network_file, read_description, write_description
+from phrasescore.model_files import WEIGHTS, read_description, write_description
 from phrasescore.model_folder import Trained, open_weights, read_weights, save_tensors
 from phrasescore.phrases import Offsets, hash_pairs, offsets_of, ranges
 from phrasescore.scoring.columns import EXPECTED_BLEU, Column
@@ -177,7 +177,7 @@ def save_phrase_pair_model(folder: Path, model: PhrasePairModel, sections: dict[
 def load_phrase_pair_model(folder: Path) -> PhrasePairModel:
     """Read a model folder; a missing, damaged or other file is a UserError."""
     description = read_description(folder, KIND)
-    if not network_file(folder, WEIGHTS).exists():
+    if not (folder / WEIGHTS).exists():
         raise UserError(f"{folder}: lacks {WEIGHTS}; copy the model folder again or train again")
     with open_weights(folder, description) as weights:
         features = description["model"]["features"]

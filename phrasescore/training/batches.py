@@ -14,7 +14,7 @@ SHORT = 4
 """Maximum length in words of short phrases, which each epoch uses completely."""
 
 _POOL_BATCHES = 64
-"""Batches whose pairs are sorted by length together; see `batches_of_pass`."""
+"""Batches whose pairs are sorted by length together; see `batches_of_epoch`."""
 
 
 def split_held_out(
@@ -31,13 +31,8 @@ def hold_out_sentences(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the training lines and the held-out lines. Duplicates of held-out lines are excluded from training.
 
-    Held-out lines are drawn at random. Lines that occur once are drawn first, because frequent lines are needed for
-    training.
-
-    Args:
-        hashes: hash of each line; duplicates have the same hash.
-        number: number of lines to hold out.
-        seed: random seed.
+    Held-out lines are drawn at random, those that occur once first, because frequent lines are needed for
+    training. Duplicates have the same hash.
     """
     _, which, times = np.unique(hashes, return_inverse=True, return_counts=True)
     shuffled = np.random.default_rng([seed, 0]).permutation(len(hashes))
@@ -53,14 +48,14 @@ def are_short(pairs: PhrasePairs, lines: NDArray[np.int64]) -> NDArray[np.bool_]
     return source_is & target_is
 
 
-def some_of_pass(lines: NDArray[np.int64], share: float, seed: int, number: int) -> NDArray[np.int64]:
+def sample_of_epoch(lines: NDArray[np.int64], share: float, seed: int, epoch: int) -> NDArray[np.int64]:
     """Return a random sample of the lines, different in each epoch; its size is rounded up."""
-    random = np.random.default_rng([seed, 3, number])
+    random = np.random.default_rng([seed, 3, epoch])
     return random.permutation(lines)[: math.ceil(share * len(lines))]
 
 
-def batches_of_pass(
-    pairs: PhrasePairs, lines: NDArray[np.int64], batch_size: int, seed: int, number: int
+def batches_of_epoch(
+    pairs: PhrasePairs, lines: NDArray[np.int64], batch_size: int, seed: int, epoch: int
 ) -> Iterator[NDArray[np.int64]]:
     """Yield the lines of each batch of one epoch, longest target first.
 
@@ -69,7 +64,7 @@ def batches_of_pass(
     batches, the pairs are then sorted by both lengths and cut again, and the batches are shuffled. The pairs of a batch
     thus have similar lengths, which reduces padding. The batches depend only on the seed and the epoch.
     """
-    random = np.random.default_rng([seed, 1, number])
+    random = np.random.default_rng([seed, 1, epoch])
     order = random.permutation(lines)
     batches = math.ceil(len(order) / batch_size)
     bounds = np.arange(batches + 1) * len(order) // batches

@@ -1,30 +1,38 @@
-"""Save and load the state of a training run as one file, so that it can never be a mixture of two states.
+"""The state of a run (network, optimiser, progress): resume it, share it among ranks, and save it.
 
-The file has a digest of its content (see `tensor_file`) and a digest of the evaluation records so far.
+The checkpoint is one file with a digest of its content (see `files.tensors`), so it is never a mixture of two states.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from phrasescore.errors import UserError, spelled
-from phrasescore.files.tensors import DamagedError, TensorFile, open_tensors, write_tensors
+from phrasescore.errors import UserError, is_out_of_memory, spelled
+from phrasescore.files import full_disk_told, write_atomically
+from phrasescore.files.tensors import DamagedError, open_tensors, write_tensors
+from phrasescore.model_folder import save_weights
+from phrasescore.training.ranks import Ranks
+from phrasescore.training.run_folder import RunFolder
 
-CHECKPOINT = "checkpoint.safetensors"
 _NETWORK, _OPTIMISER = "network.", "optimiser."
-_OF_GROUPS: dict[str, tuple[type, ...]] = {"number": (int, float), "tensor": (Tensor,)}
-_MOST_OF_OPTIMISER = 100
-"""Limit of the size of the optimiser state, relative to the number of weights. Adam keeps two numbers a weight."""
+_DATA = {
+    "table": "another table",
+    "sentences": "other sentences",
+    "text": "another text",
+    "validation": "other validation data",
+    "vocabularies": "other vocabularies",
+    "shortlist": "another shortlist",
+    "plugins": "other plugins, or changed ones (config.json names them)",
+}
+"""Descriptions of digests in a fingerprint, for messages."""
 
 
 @dataclass
@@ -52,49 +60,128 @@ class Progress:
         """Mean loss per term since the last evaluation; NaN without terms."""
         return self.loss_sum / self.loss_terms if self.loss_terms else math.nan
 
-
-@dataclass(frozen=True)
-class Records:
-    """Size and digest of the evaluation records that belong to a state: the first bytes of their file."""
-
-    length: int
-    sha256: str
-
-    @classmethod
-    def of(cls, content: bytes) -> Records:
-        """Return the description of the whole content of a file."""
-        return cls(len(content), hashlib.sha256(content).hexdigest())
+    @property
+    def examples_per_second(self) -> float:
+        """Speed since the last evaluation."""
+        return self.example_sum / self.second_sum if self.second_sum else 0.0
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """The complete state of a run. Its tensors are read from the file on demand."""
+class RunState:
+    """The state of a run on each rank. Only the first rank reads and writes the folder."""
 
-    progress: Progress
-    run: dict[str, Any]
-    """Fingerprint of the run; see `Trainer`."""
-    records: Records
-    _file: TensorFile = field(repr=False)
+    def __init__(
+        self,
+        folder: RunFolder,
+        network: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        fingerprint: dict[str, Any],
+        ranks: Ranks,
+    ) -> None:
+        self._folder, self._network, self._optimiser, self._ranks = folder, network, optimiser, ranks
+        self.fingerprint = fingerprint
+        self.progress = Progress()
+        self.saved_at = time.monotonic()
 
-    def restore(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
-        """Load the state into the network and the optimiser.
+    def begin(self, describe: Callable[[], None], restart: bool) -> None:
+        """Resume the run in the folder or start a new one; `describe` writes the description of the model into it."""
+        self._check_ranks()
+        if self._ranks.is_first:
+            is_resumed = not restart and self._resume()
+            if not is_resumed:
+                self._folder.clear()
+            describe()
+            if not is_resumed:
+                write_atomically(self._folder.metrics, b"")
+                self.save()
+            elif self.progress.best_loss is not None and self.progress.best_update == self.progress.update:
+                # A kill may have kept the earlier run from writing the weights of the checkpoint.
+                self.save_weights()
+        self._follow_first()
 
-        Raises:
-            DamagedError: the tensors do not match the network or the optimiser.
-        """
-        now = {_NETWORK + name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
-        numbers = {name: math.prod(shape) for name, shape in self._file.shapes.items()}
-        most = _MOST_OF_OPTIMISER * (len(now) + sum(map(math.prod, now.values())))
-        if now != {name: shape for name, shape in self._file.shapes.items() if name.startswith(_NETWORK)}:
-            raise DamagedError
-        if sum(number for name, number in numbers.items() if name.startswith(_OPTIMISER)) > most:
-            raise DamagedError
-        tensors = self._file.read()
+    def _resume(self) -> bool:
+        """Load the checkpoint in the folder; return whether there was one with at least one update."""
+        path, metrics = self._folder.checkpoint, self._folder.metrics
+        if not path.exists():
+            return False
         try:
-            load_optimiser(optimiser, _with_prefix(tensors, _OPTIMISER))
-        except (ValueError, KeyError, IndexError, RuntimeError) as error:
-            raise DamagedError from error
-        network.load_state_dict(_with_prefix(tensors, _NETWORK))
+            with open_tensors(path) as file:
+                progress = Progress(**file.facts["progress"])
+                # A run that failed before its first update, for instance in a plugin, may start with other settings.
+                if progress.update == 0:
+                    return False
+                if difference := self._difference(file.facts["run"]):
+                    raise UserError(
+                        f"{self._folder.path}: holds a run with {difference}; give the same to resume it, another "
+                        f"folder, or {spelled('restart')} to start over"
+                    )
+                tensors = file.read()
+                self._network.load_state_dict(_with_prefix(tensors, _NETWORK))
+                load_optimiser(self._optimiser, _with_prefix(tensors, _OPTIMISER))
+                # Drop the records of evaluations after the checkpoint. Users may delete the file.
+                if metrics.exists() and metrics.stat().st_size > file.facts["metrics_size"]:
+                    os.truncate(metrics, file.facts["metrics_size"])
+        except (DamagedError, KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+            if is_out_of_memory(error):
+                raise
+            raise UserError(
+                f"{path}: is damaged, so the training cannot be resumed; copy it again, or start over with "
+                f"{spelled('restart')}"
+            ) from error
+        self.progress = progress
+        return True
+
+    def _difference(self, other: dict[str, Any]) -> str | None:
+        """Describe the first difference between the fingerprints, None if they are equal."""
+        for key in (*self.fingerprint, *other):
+            if other.get(key) != self.fingerprint.get(key):
+                return _DATA.get(key, f"another {key} ({other.get(key)}, now {self.fingerprint.get(key)})")
+        return None
+
+    def _check_ranks(self) -> None:
+        """Check that all ranks have the same settings and data."""
+        if difference := self._difference(self._ranks.of_first(lambda: self.fingerprint)):
+            raise UserError(
+                f"{self._folder.path}: process {self._ranks.rank} of this training has {difference}; start all with "
+                "the same command and the same files"
+            )
+        self._ranks.wait()
+
+    def _follow_first(self) -> None:
+        """Copy the state from the first rank, which has started or resumed the run."""
+        if self._ranks.number > 1:
+            self.progress, network, optimiser = self._ranks.of_first(self._on_the_cpu)
+            self._network.load_state_dict(network)
+            load_optimiser(self._optimiser, optimiser)
+
+    def _on_the_cpu(self) -> tuple[Progress, dict[str, Tensor], dict[str, Tensor]]:
+        """Return the progress and the states of network and optimiser, with tensors on the CPU."""
+        states = self._network.state_dict(), optimiser_tensors(self._optimiser)
+        network, optimiser = ({name: tensor.cpu() for name, tensor in state.items()} for state in states)
+        return self.progress, network, optimiser
+
+    def record(self, line: bytes) -> None:
+        """Append a line to `metrics.jsonl`."""
+        with full_disk_told(str(self._folder.metrics)), self._folder.metrics.open("ab") as stream:
+            stream.write(line)
+
+    def save(self) -> None:
+        """Write the checkpoint."""
+        self.saved_at = time.monotonic()
+        if not self._ranks.is_first:
+            return
+        metrics = self._folder.metrics
+        tensors = {_NETWORK + name: tensor for name, tensor in self._network.state_dict().items()}
+        tensors |= {_OPTIMISER + name: tensor for name, tensor in optimiser_tensors(self._optimiser).items()}
+        facts = {
+            "progress": asdict(self.progress),
+            "run": self.fingerprint,
+            "metrics_size": metrics.stat().st_size if metrics.exists() else 0,
+        }
+        write_tensors(self._folder.checkpoint, tensors, facts)
+
+    def save_weights(self) -> None:
+        """Write the best weights."""
+        save_weights(self._folder.path, self._network)
 
 
 def _with_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
@@ -102,35 +189,17 @@ def _with_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor
 
 
 def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the state of an optimiser by name, such as `3.exp_avg` for the fourth weight.
+    """Return the state of an optimiser by name, such as `state.3.exp_avg` for the fourth weight.
 
     Numbers and tensors of parameter groups are included (`number.0.k`, `tensor.0.sum`), because some optimisers count
     their steps there.
     """
     state = optimiser.state_dict()
-    found = {f"{index}.{key}": value for index, values in state["state"].items() for key, value in values.items()}
+    found = {f"state.{index}.{key}": value for index, values in state["state"].items() for key, value in values.items()}
     for index, group in enumerate(state["param_groups"]):
-        for kind, types in _OF_GROUPS.items():
+        for kind, types in (("number", int | float), ("tensor", Tensor)):
             found |= {f"{kind}.{index}.{key}": value for key, value in group.items() if isinstance(value, types)}
     return {name: _as_tensor(value) for name, value in found.items()}
-
-
-def load_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Load the state of an optimiser; see `optimiser_tensors`.
-
-    Raises:
-        ValueError, KeyError, IndexError, RuntimeError: the state does not match the optimiser.
-    """
-    state: dict[int, dict[str, Tensor]] = {}
-    groups = optimiser.state_dict()["param_groups"]
-    for name, tensor in tensors.items():
-        first, rest = name.split(".", 1)
-        if first in _OF_GROUPS:
-            index, key = rest.split(".", 1)
-            groups[int(index)][key] = tensor.item() if first == "number" else tensor
-        else:
-            state.setdefault(int(first), {})[rest] = tensor
-    optimiser.load_state_dict({"state": state, "param_groups": groups})
 
 
 def _as_tensor(value: float | Tensor) -> Tensor:
@@ -138,56 +207,13 @@ def _as_tensor(value: float | Tensor) -> Tensor:
     return torch.tensor(value, dtype=torch.float64) if isinstance(value, float) else torch.as_tensor(value)
 
 
-def write_checkpoint(
-    path: Path,
-    network: nn.Module,
-    optimiser: torch.optim.Optimizer,
-    progress: Progress,
-    run: dict[str, Any],
-    records: Records,
-) -> None:
-    """Write the state of a run atomically; see `Checkpoint`."""
-    tensors = {_NETWORK + name: tensor for name, tensor in network.state_dict().items()}
-    tensors |= {_OPTIMISER + name: tensor for name, tensor in optimiser_tensors(optimiser).items()}
-    write_tensors(path, tensors, {"progress": asdict(progress), "run": run, "records": asdict(records)})
-
-
-@contextmanager
-def open_checkpoint(path: Path) -> Iterator[Checkpoint]:
-    """Open a checkpoint.
-
-    Raises:
-        UserError: the file is damaged. The error may be raised as late as in `restore`.
-    """
-    try:
-        with open_tensors(path) as file:
-            yield _read(file)
-    except DamagedError as error:
-        raise UserError(
-            f"{path}: is damaged, so training cannot go on from it; copy it again, or start over with "
-            f"{spelled('restart')}"
-        ) from error
-
-
-def _read(file: TensorFile) -> Checkpoint:
-    """Parse the metadata of a checkpoint.
-
-    Raises:
-        DamagedError: the metadata are missing or invalid.
-    """
-    try:
-        facts = file.facts
-        progress, run, records = facts["progress"], facts["run"], facts["records"]
-        checkpoint = Checkpoint(Progress(**progress), dict(run), Records(**records), file)
-    except (TypeError, KeyError, ValueError, AttributeError, UserError) as error:
-        raise DamagedError from error
-    if not all(_is_right(getattr(checkpoint.progress, item.name), item.default) for item in fields(Progress)):
-        raise DamagedError
-    return checkpoint
-
-
-def _is_right(value: object, default: object) -> bool:
-    """Return whether a value of `Progress` has the type of its default."""
-    if isinstance(default, int):
-        return isinstance(value, int) and 0 <= value <= sys.maxsize
-    return (value is None and default is None) or (isinstance(value, float) and math.isfinite(value))
+def load_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Load the state of an optimiser; see `optimiser_tensors`."""
+    state = optimiser.state_dict()
+    for name, tensor in tensors.items():
+        kind, index, key = name.split(".", 2)
+        if kind == "state":
+            state["state"].setdefault(int(index), {})[key] = tensor
+        else:
+            state["param_groups"][int(index)][key] = tensor.item() if kind == "number" else tensor
+    optimiser.load_state_dict(state)

@@ -50,35 +50,19 @@ class SentenceLoss:
     free_running_per_word: float
     """The same with the network's own predictions as y_<t, as some tutorials measure it."""
     free_running_perplexity: float
-    bleu: float | None = None
-    """BLEU of greedy translations, if asked for."""
+    measured: MeasuredLoss = "teacher-forced"
+    """The loss that selects the weights; free-running for a network that is trained on its own predictions."""
 
     @property
     def per_example(self) -> float:
         """Loss that selects the weights, in nats per example."""
-        return self.teacher_forced_per_word
+        return self.teacher_forced_per_word if self.measured == "teacher-forced" else self.free_running_per_word
 
     def __str__(self) -> str:
-        bleu = "" if self.bleu is None else f", BLEU {self.bleu:.2f}"
         perplexities = (
             f"perplexity {self.teacher_forced_perplexity:.2f}, free-running {self.free_running_perplexity:.2f}"
         )
-        return f"{self.per_example:.3f} nats per word ({perplexities}){bleu}"
-
-
-class FreeRunningLoss(SentenceLoss):
-    """Selects weights by the free-running loss, for a network that is trained on its own predictions."""
-
-    @property
-    def per_example(self) -> float:
-        """Loss that selects the weights, in nats per example."""
-        return self.free_running_per_word
-
-
-_SENTENCE_LOSSES: dict[MeasuredLoss, type[SentenceLoss]] = {
-    "teacher-forced": SentenceLoss,
-    "free-running": FreeRunningLoss,
-}
+        return f"{self.per_example:.3f} nats per word ({perplexities})"
 
 
 class BatchTotal(NamedTuple):
@@ -102,8 +86,8 @@ def sentence_loss(
 ) -> SentenceLoss:
     """Return the mean loss per word over all pairs; `measured` is the loss that selects the weights."""
     forced, free = (_total(network, in_batches(network, pairs), device, forcing) for forcing in (1.0, 0.0))
-    per_word = forced.loss / forced.symbols, free.loss / free.symbols
-    return _SENTENCE_LOSSES[measured](per_word[0], perplexity(per_word[0]), per_word[1], perplexity(per_word[1]))
+    teacher_forced, free_running = forced.loss / forced.symbols, free.loss / free.symbols
+    return SentenceLoss(teacher_forced, perplexity(teacher_forced), free_running, perplexity(free_running), measured)
 
 
 def _total(
@@ -120,13 +104,9 @@ def _total(
 def batch_totals(
     network: EncoderDecoder, batches: Iterable[PairBatch], device: Device, teacher_forcing: float = 1.0
 ) -> list[BatchTotal]:
-    """Return the sums over each batch.
+    """Return the sums over each batch, of a network in evaluation mode on its device.
 
-    Args:
-        network: in evaluation mode, on its device.
-        batches: the batches.
-        device: device and precision.
-        teacher_forcing: 1 feeds the target words to the decoder, 0 its own most probable words.
+    `teacher_forcing` is 1 to feed the target words to the decoder, 0 to feed its own most probable words.
     """
     losses, sizes = [], []
     with device.products():

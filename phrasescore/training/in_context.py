@@ -15,20 +15,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from phrasescore.aligned_phrases import AlignedPhrases, extract_phrases
-from phrasescore.device import Device
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
-from phrasescore.training.batches import SHORT, batches_of_pass
+from phrasescore.training.batches import SHORT, batches_of_epoch
 from phrasescore.training.evaluation import PairLoss, pair_loss
-from phrasescore.training.task import BatchLoss, Examples
-from phrasescore.training.training_config import TrainingConfig
+from phrasescore.training.task import BatchLoss, Examples, Task
 
 _MEASURED_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
-class ContextTask:
+class ContextTask(Task):
     """Maximises the mean ln p(target phrase | source phrase, source sentence).
 
     Examples are visits to sentences, numbered across epochs. Each visit draws some phrase pairs of the sentence at
@@ -36,30 +34,26 @@ class ContextTask:
     """
 
     unit: ClassVar[str] = "sentence"
-    # Evaluation counts pairs, training counts sentences with several pairs each.
-    measuring: ClassVar[float] = 0.06
 
     network: EncoderDecoder
-    config: TrainingConfig
-    device: Device
+    held_out: AlignedPhrases
+    """Phrase pairs of other sentences of the same text."""
+    validation: AlignedPhrases | None
+    """Phrase pairs of another text, if there is one."""
     sentences: PhrasePairs
     """All sentences, with their alignment."""
     lines: Examples
     """The sentences to learn from."""
-    held_out: AlignedPhrases
-    """Phrase pairs of other sentences of the same text."""
-    validation: AlignedPhrases | None = None
-    """Phrase pairs of another text, if there is one."""
 
     @property
-    def batches_per_pass(self) -> int:
+    def batches_per_epoch(self) -> int:
         """Number of batches per epoch."""
         return -(-len(self.lines) // self.config.batch_size)
 
-    def batches(self, number: int) -> Iterator[Examples]:
+    def batches(self, epoch: int) -> Iterator[Examples]:
         """Yield the visits of each batch of an epoch."""
-        for lines in batches_of_pass(self.sentences, self.lines, self.config.batch_size, self.config.seed, number):
-            yield lines + number * len(self.sentences)
+        for lines in batches_of_epoch(self.sentences, self.lines, self.config.batch_size, self.config.seed, epoch):
+            yield lines + epoch * len(self.sentences)
 
     def loss(self, examples: Examples) -> BatchLoss:
         """Return the mean negative log-likelihood of the pairs drawn by the visits."""

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any, Generic
 
 import torch
@@ -16,14 +15,18 @@ from torch import nn
 
 from phrasescore.errors import UserError, spelled
 from phrasescore.files import finite
-from phrasescore.text import counted
-from phrasescore.training.budget import Budget
-from phrasescore.training.checkpoint import Progress
-from phrasescore.training.optimisers import make_optimiser
+from phrasescore.registry import Registry
+from phrasescore.text import Log, ProgressCallback, counted, no_log, no_progress
+from phrasescore.training.checkpoint import Progress, RunState
 from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.run_folder import RunFolder
-from phrasescore.training.run_state import RunState
 from phrasescore.training.task import Examples, Loss, TaskT
+from phrasescore.training.training_config import Budget, TrainingConfig
+
+OptimiserBuilder = Callable[[list[nn.Parameter], TrainingConfig], torch.optim.Optimizer]
+"""Creates an optimiser. Its state must consist of numbers and tensors, because checkpoints store it."""
+OPTIMISERS: Registry[OptimiserBuilder] = Registry("optimiser")
+register_optimiser = OPTIMISERS.register
 
 _LOOK_EVERY = 20
 """Updates between reads of the loss, because each read synchronises with the device."""
@@ -31,6 +34,17 @@ _SAVE_SECONDS = 600.0
 """Maximum seconds between saves, which limits the loss of work after a kill."""
 _SEEDS_A_RANK = 1 << 24
 """Distance between the seeds of ranks: dropout masks of ranks do not repeat within this number of updates."""
+
+
+@register_optimiser("adam")
+def _adam(parameters: list[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:
+    return torch.optim.Adam(parameters, lr=config.learning_rate, fused=True)
+
+
+@register_optimiser("adadelta")
+def _adadelta(parameters: list[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:
+    """Return Adadelta with the settings of the paper (rho 0.95, epsilon 1e-6, rate 1), not PyTorch's defaults."""
+    return torch.optim.Adadelta(parameters, lr=config.learning_rate, rho=0.95, eps=1e-6)
 
 
 @dataclass(frozen=True)
@@ -48,34 +62,30 @@ class Evaluation:
     validation: Loss | None
     best: bool
 
-    def record(self, unit: str) -> dict[str, Any]:
-        """Return a record of `metrics.jsonl`; `unit` names the examples in the key of the speed."""
-        return {f"{unit}s_per_second" if key == "examples_per_second" else key: v for key, v in asdict(self).items()}
-
-
-@dataclass(frozen=True)
-class Status:
-    """Values for a progress bar between evaluations."""
-
-    update: int
-    spent: float
-    """Fraction of the budget that is spent."""
-    examples_per_second: float
-    loss: float
-    """Mean loss per term since the last evaluation; NaN without terms."""
-    lowest: float | None
-    """The lowest loss of an evaluation so far."""
-
 
 @dataclass(frozen=True)
 class Watcher:
     """Callbacks of the training loop."""
 
-    on_update: Callable[[Status], None] = lambda status: None
-    """Called regularly."""
+    on_update: Callable[[float, Progress], None] = lambda spent, progress: None
+    """Called regularly, with the fraction of the budget that is spent."""
     on_evaluation: Callable[[Evaluation], None] = lambda evaluation: None
     should_stop: Callable[[], bool] = lambda: False
     """Called after each update; if true, the run saves its state and returns."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a run starts, and the callbacks of its beginning. By default it resumes an earlier run if there is one."""
+
+    restart: bool = False
+    """Whether to start over even if the folder holds a run."""
+    progress: ProgressCallback = no_progress
+    """Called while data are read."""
+    log: Log = no_log
+    """Receives reports of unusual lines."""
+    ranks: Ranks = ALONE
+    """The processes that train together."""
 
 
 class Trainer(Generic[TaskT]):
@@ -88,25 +98,19 @@ class Trainer(Generic[TaskT]):
     state does not depend on the number of ranks, so a run can be resumed with another number.
     """
 
-    def __init__(self, folder: RunFolder, task: TaskT, run: dict[str, Any], ranks: Ranks = ALONE) -> None:
-        """Prepare a run; set `watcher` to observe it.
+    def __init__(self, folder: RunFolder, task: TaskT, fingerprint: dict[str, Any], ranks: Ranks = ALONE) -> None:
+        """Prepare a run in a locked model folder; set `watcher` to observe it.
 
-        Args:
-            folder: the locked model folder, released at the end of training.
-            task: network with its initial weights, data, loss, and device.
-            run: fingerprint of the run, as JSON values; it must be equal for a run to be resumed.
-            ranks: the processes that share each batch.
-
-        Raises:
-            UsageError: training would never end, or the schedule would have no effect.
+        `fingerprint` has the settings and the digests of the data, as JSON values, which must be equal for a run to be
+        resumed.
         """
         self.config, self.device, self.ranks = task.config, task.device, ranks
-        self.budget = Budget(self.config, task.batches_per_pass)
+        self.budget = Budget(self.config, task.batches_per_epoch)
         self.budget.check(is_measured=bool(task.held_out or task.validation))
         self.folder, self.task, self.network = folder, task, task.network
         self.watcher = Watcher()
-        self.optimiser = make_optimiser(self.network, self.config)
-        self.state = RunState(folder, self.network, self.optimiser, run, ranks)
+        self.optimiser = OPTIMISERS[self.config.optimiser](list(self.network.parameters()), self.config)
+        self.state = RunState(folder, self.network, self.optimiser, fingerprint, ranks)
         # Without dropout, all ranks draw the same random numbers, which select the teacher-forced steps.
         has_dropout = any(module.p for module in self.network.modules() if isinstance(module, nn.Dropout))
         self._first_seed = ranks.rank * _SEEDS_A_RANK if has_dropout else 0
@@ -117,17 +121,17 @@ class Trainer(Generic[TaskT]):
         """Progress of the run."""
         return self.state.progress
 
-    def begin(self, describe: Callable[[Path], None], restart: bool) -> None:
-        """Resume the run in the folder or start a new one; see `RunState.begin`."""
-        self.state.begin(describe, restart)
+    def begin(self, describe: Callable[[dict[str, Any]], None], *, restart: bool) -> None:
+        """Resume the run in the folder, or start a new one; see `RunState.begin`.
+
+        `describe` writes the description of the network into the folder, with the given facts about its training.
+        """
+        facts = {**asdict(self.config), "warmup_updates": self.budget.warmup, "device": str(self.device)}
+        self.state.begin(lambda: describe(facts), restart)
         self._loss_sum.fill_(self.progress.loss_sum)
 
     def train(self) -> Progress:
-        """Train until the budget is spent, the measured loss stops falling, or the watcher requests a stop.
-
-        Raises:
-            UserError: the loss is NaN or infinite.
-        """
+        """Train until the budget is spent, the measured loss stops falling, or the watcher requests a stop."""
         try:
             return self._train()
         finally:
@@ -155,8 +159,8 @@ class Trainer(Generic[TaskT]):
             self._evaluate_and_save()
         if self.progress.best_loss is None:
             raise UserError(
-                f"{self.folder.path}: none of the sentences that {counted(self.progress.update, 'update')} drew has a "
-                "phrase pair; train longer, or check the alignment"
+                f"{self.folder.path}: none of the sentences of {counted(self.progress.update, 'update')} has a phrase "
+                "pair; train longer, or check the alignment"
             )
         self.progress.finished = self.budget.reason_to_end(self.progress)
         return self.progress
@@ -165,33 +169,28 @@ class Trainer(Generic[TaskT]):
         """Save the state in the middle of an epoch, and the weights if none have been saved yet."""
         self._check_loss()
         self.state.save()
-        self.state.save_first_weights()
+        if self.progress.best_loss is None:
+            self.state.save_weights()
         return self.progress
 
     def _timed_update(self, examples: Examples) -> None:
         started = time.monotonic()
-        spent = self._update(examples)
+        self._update(examples)
         progress = self.progress
         progress.update += 1
         progress.batch += 1
         progress.example_sum += len(examples)
         if progress.update % _LOOK_EVERY == 0:
             self._check_loss()
-            self.watcher.on_update(self._status(spent))
+            self.watcher.on_update(self.budget.spent(progress), progress)
         seconds = self.ranks.largest(time.monotonic() - started)
         progress.seconds += seconds
         progress.second_sum += seconds
 
-    def _status(self, spent: float) -> Status:
-        progress = self.progress
-        rate = progress.example_sum / progress.second_sum if progress.second_sum else 0.0
-        return Status(progress.update, spent, rate, progress.training_loss, progress.best_loss)
-
-    def _update(self, examples: Examples) -> float:
-        """Update the weights with a batch; return the fraction of the budget that is spent."""
-        spent, rate = self.budget.spent(self.progress), self.budget.learning_rate(self.progress)
+    def _update(self, examples: Examples) -> None:
+        """Update the weights with a batch."""
         for group in self.optimiser.param_groups:
-            group["lr"] = rate
+            group["lr"] = self.budget.learning_rate(self.progress)
         # Dropout masks depend only on the update and the rank, so that a resumed run draws the same masks.
         torch.manual_seed((self.config.seed << 32) + self._first_seed + self.progress.update)
         self.optimiser.zero_grad(set_to_none=True)
@@ -202,7 +201,6 @@ class Trainer(Generic[TaskT]):
             self.optimiser.step()
         self._loss_sum += loss.mean.double() * loss.terms
         self.progress.loss_terms += loss.terms
-        return spent
 
     def _check_loss(self, measured: float = 0.0) -> None:
         self.progress.loss_sum = float(self._loss_sum)
@@ -244,9 +242,9 @@ class Trainer(Generic[TaskT]):
             progress.evaluations_without_gain = 0 if best else progress.evaluations_without_gain + 1
         evaluation = Evaluation(
             update=progress.update,
-            epoch=self.budget.passes(progress),
+            epoch=self.budget.epochs(progress),
             seconds=progress.seconds,
-            examples_per_second=progress.example_sum / progress.second_sum,
+            examples_per_second=progress.examples_per_second,
             learning_rate=self.optimiser.param_groups[0]["lr"],
             training_loss=training_loss,
             held_out=held_out,
@@ -254,7 +252,7 @@ class Trainer(Generic[TaskT]):
             best=best,
         )
         progress.loss_sum, progress.loss_terms, progress.example_sum, progress.second_sum = 0.0, 0, 0, 0.0
-        self.state.record(_line(evaluation.record(self.task.unit)))
+        self.state.record(json.dumps(finite(asdict(evaluation))).encode() + b"\n")
         progress.seconds += time.monotonic() - started
         # Save the state first: if the process is killed in between, the weights are in the checkpoint.
         self.state.save()
@@ -262,8 +260,3 @@ class Trainer(Generic[TaskT]):
             self.state.save_weights()
         self.watcher.on_evaluation(evaluation)
         return progress
-
-
-def _line(record: dict[str, Any]) -> bytes:
-    """Return a line of `metrics.jsonl`."""
-    return json.dumps(finite(record)).encode() + b"\n"

@@ -1,7 +1,8 @@
-"""The interface of tasks for a `Trainer`: network, examples, loss and evaluation."""
+"""What a `Trainer` trains: network, examples, loss."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sized
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -42,58 +43,38 @@ class Loss(Protocol):
         ...
 
 
-class Task(Protocol):
+@dataclass(frozen=True)
+class Task(ABC):
     """A kind of training. Examples are numbered, so that a run can be resumed in the middle of an epoch."""
 
     unit: ClassVar[str]
     """Name of an example, such as `pair` or `word`."""
 
-    @property
-    def network(self) -> nn.Module:
-        """Network on its device, with its initial weights."""
-        ...
+    network: nn.Module
+    """On its device, with its initial weights."""
+    config: TrainingConfig
+    device: Device
+    held_out: Sized
+    """Held-out examples of the training data."""
+    validation: Sized | None
+    """Validation data, if any."""
 
     @property
-    def config(self) -> TrainingConfig:
-        """Optimiser, schedule, budget."""
-        ...
-
-    @property
-    def device(self) -> Device:
-        """Device and precision."""
-        ...
-
-    @property
-    def batches_per_pass(self) -> int:
+    @abstractmethod
+    def batches_per_epoch(self) -> int:
         """Number of batches per epoch."""
-        ...
 
-    def batches(self, number: int) -> Iterator[Examples]:
+    @abstractmethod
+    def batches(self, epoch: int) -> Iterator[Examples]:
         """Yield the batches of an epoch; they depend only on its number."""
-        ...
 
+    @abstractmethod
     def loss(self, examples: Examples) -> BatchLoss:
         """Return the loss on a batch."""
-        ...
 
-    @property
-    def measuring(self) -> float:
-        """Approximate time to evaluate an example, relative to the time to train on one."""
-        ...
-
-    @property
-    def held_out(self) -> Sized:
-        """Held-out examples of the training data."""
-        ...
-
-    @property
-    def validation(self) -> Sized | None:
-        """Validation data, if any."""
-        ...
-
+    @abstractmethod
     def measure(self, data: Any) -> Loss:
         """Return the loss on `held_out` or `validation`; the argument is never empty."""
-        ...
 
 
 TaskT = TypeVar("TaskT", bound=Task)

@@ -1,19 +1,29 @@
-"""Configuration of training."""
+"""Configuration of training, and the budget and learning-rate schedule that follow from it."""
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from phrasescore.configuration import Section, option, setting
+from phrasescore.errors import UsageError, spelled
 from phrasescore.plugins import loaded_plugins
+
+if TYPE_CHECKING:
+    from phrasescore.training.checkpoint import Progress
 
 Schedule = Literal["constant", "linear", "cosine"]
 BUDGET = {"epochs", "max_updates", "max_minutes"}
-_FOLLOW_BUDGET = {"warmup_updates", "evaluate_every"}
-_MAY_CHANGE = BUDGET | _FOLLOW_BUDGET | {"patience", "bleu_sentences", "source_corpus", "target_corpus"}
-"""Settings that may differ when a run is resumed. Names of corpora may differ: the vocabularies show their content."""
+_MAY_CHANGE = BUDGET | {
+    *("warmup_updates", "evaluate_every", "patience"),
+    # The vocabularies show the content of the corpora.
+    *("source_corpus", "target_corpus"),
+}
+"""Settings that may differ when a run is resumed."""
+_WARMUP, _WARMUP_SHARE = 200, 10
+"""Default warm-up in updates, and the minimum ratio of training updates to warm-up updates."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +34,7 @@ class TrainingConfig:
     learning_rate: float = option(
         1e-3, "learning rate after the warm-up; Adadelta takes 1", minimum=1e-12, maximum=1000
     )
-    schedule: Schedule = setting("cosine", "how the learning rate falls over the budget")
+    schedule: Schedule = setting("cosine", "how the learning rate decays over the budget")
     warmup_updates: int | None = setting(
         None,
         "updates over which the learning rate rises from zero (if it is not given: 200, or a tenth of all updates if "
@@ -33,27 +43,27 @@ class TrainingConfig:
     )
     final_rate: float = setting(0.02, "learning rate at the end, as a share of the highest", minimum=0, maximum=1)
     batch_size: int = option(
-        512, "the most examples of an update: pairs of phrases or of sentences, for `lm` words", minimum=1
+        512, "maximum number of examples of an update: phrase pairs or sentence pairs, for `lm` words", minimum=1
     )
     long_pairs: float = setting(
         1.0,
-        "share of the pairs of more than 4 words on a side that a pass takes, others in each pass (phrase tables, and "
-        "in context how often one is drawn where a short one is drawn once)",
+        "share of the pairs of more than 4 words on a side that each epoch samples (phrase tables); in context, how "
+        "often a long pair is sampled relative to a short one",
         minimum=0.001,
         maximum=1,
     )
     pairs_a_sentence: int = setting(
-        4, "phrase pairs that are drawn from a sentence when a pass comes to it (in context only)", minimum=1
+        4, "phrase pairs that each visit to a sentence samples (in context only)", minimum=1
     )
     teacher_forcing: float = setting(
         1.0,
-        "share of the steps in training that go on from the words of the target; the others go on from the word most "
-        "probable to the network, all sentences alike that are computed together (encoder-decoders only)",
+        "share of the training steps that read the previous target word; the others read the word that is most "
+        "probable to the network, in the same steps of all sentences of a batch (encoder-decoders only)",
         minimum=0,
         maximum=1,
     )
     clip: float = setting(
-        1.0, "largest norm of the gradient of the mean loss (of sentences per word); 0 for any", minimum=0, maximum=1e12
+        1.0, "maximum norm of the gradient of the mean loss (of sentences per word); 0 for any", minimum=0, maximum=1e12
     )
     epochs: int | None = option(None, "epochs after which to stop", minimum=1)
     max_updates: int | None = option(
@@ -79,3 +89,69 @@ def fixed_values(*sections: Section) -> dict[str, Any]:
     if plugins := loaded_plugins():
         fixed["plugins"] = sorted(plugins.values())
     return dict(json.loads(json.dumps(fixed, default=str)))
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Stopping criteria and learning-rate schedule for a given number of batches per epoch."""
+
+    config: TrainingConfig
+    batches_per_epoch: int
+
+    def check(self, *, is_measured: bool) -> None:
+        """Check that training ends; `is_measured` tells whether a held-out or validation loss can end it."""
+        config = self.config
+        ends_by_loss = is_measured and config.patience and config.schedule == "constant"
+        if all(getattr(config, name) is None for name in BUDGET) and not ends_by_loss:
+            raise UsageError(
+                f"{', '.join(map(spelled, sorted(BUDGET)))}: one must be given; without a budget, only a held-out "
+                "loss can end a training, with `schedule` constant and `patience` above 0"
+            )
+
+    @property
+    def updates(self) -> int | None:
+        """Total number of updates, None if the budget does not limit them."""
+        in_epochs = None if self.config.epochs is None else self.config.epochs * self.batches_per_epoch
+        return min((end for end in (self.config.max_updates, in_epochs) if end is not None), default=None)
+
+    @property
+    def warmup(self) -> int:
+        """Number of warm-up updates."""
+        if self.config.warmup_updates is not None:
+            return self.config.warmup_updates
+        # Shorten the warm-up of a short training run.
+        return _WARMUP if self.updates is None else min(_WARMUP, self.updates // _WARMUP_SHARE)
+
+    def epochs(self, progress: Progress) -> float:
+        """Return the number of epochs so far, as a fraction."""
+        return progress.epoch + progress.batch / self.batches_per_epoch
+
+    def spent(self, progress: Progress) -> float:
+        """Return the fraction of the budget that is spent, 0 to 1."""
+        config, shares = self.config, [0.0]
+        if config.epochs is not None:
+            shares.append(self.epochs(progress) / config.epochs)
+        if config.max_updates is not None:
+            shares.append(progress.update / config.max_updates)
+        if config.max_minutes is not None:
+            shares.append(progress.seconds / (60 * config.max_minutes))
+        return min(1.0, max(shares))
+
+    def learning_rate(self, progress: Progress) -> float:
+        """Return the learning rate of the next update: warm-up, then decay over the budget."""
+        config, left = self.config, 1.0 - self.spent(progress)
+        warmup = min(1.0, (progress.update + 1) / self.warmup) if self.warmup else 1.0
+        decay = {"constant": 1.0, "linear": left, "cosine": 0.5 * (1 - math.cos(math.pi * left))}[config.schedule]
+        return config.learning_rate * warmup * (config.final_rate + (1 - config.final_rate) * decay)
+
+    def is_due(self, progress: Progress) -> bool:
+        """Return whether an evaluation is due."""
+        if self.config.evaluate_every:
+            return progress.update % self.config.evaluate_every == 0
+        return progress.batch == self.batches_per_epoch
+
+    def reason_to_end(self, progress: Progress) -> str | None:
+        """Return why training ends now, None if it continues."""
+        if self.config.patience and progress.evaluations_without_gain >= self.config.patience:
+            return "the measured loss no longer falls"
+        return "the budget is spent" if self.spent(progress) >= 1.0 else None

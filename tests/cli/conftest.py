@@ -20,8 +20,6 @@ def copier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments += [
         "--validation-target",
         other_target,
-        "--set",
-        "sentences.bleu_sentences=50",
         "-o",
         folder / "model",
         *OPTIONS,

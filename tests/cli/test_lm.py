@@ -15,7 +15,7 @@ import pytest
 from phrasescore.cli import main
 from phrasescore.lm.lm_settings import PRESETS, TextConfig
 from phrasescore.nn.architecture import NeuralLmConfig
-from phrasescore.training.layers import read_preset
+from phrasescore.training.settings import read_preset
 from phrasescore.training.training_config import BUDGET
 from tests.cli.running import run
 from tests.conftest import DATA, MINI
@@ -202,14 +202,14 @@ def test_what_nothing_would_end_is_not_begun(tmp_path: Path, capsys: pytest.Capt
     (tmp_path / "text").write_bytes(b"".join((MINI / "train.fr").read_bytes().splitlines(keepends=True)[:999]))
     command = ["lm", "train", str(tmp_path / "text"), "-o", str(tmp_path / "lm"), "--preset", "cho2014"]
     assert main(command) == 2
-    assert "--epochs, --max-minutes, --max-updates: one must be given, for nothing is held" in capsys.readouterr().err
+    assert "--epochs, --max-minutes, --max-updates: one must be given; without a budget" in capsys.readouterr().err
     assert not (tmp_path / "lm").exists()
     assert main([*command, *OPTIONS.split(), "--max-updates", "1"]) == 0
 
 
 def test_the_paper_s_sizes() -> None:
     """The preset has the sizes of Cho et al. 2014, section 4.1.2."""
-    values = read_preset(PRESETS, "cho2014").values
+    values = read_preset(PRESETS, "cho2014")
     model, text, training = NeuralLmConfig(**values.get("model", {})), TextConfig(**values["text"]), values["training"]
     assert (model.order, model.embedding, model.first_hidden, model.second_hidden) == (7, 512, 1536, 1024)
     assert (model.initialisation, model.dropout, model.self_normalise) == ("uniform", 0, 0)
@@ -217,15 +217,6 @@ def test_the_paper_s_sizes() -> None:
     assert (training["patience"], training["evaluate_every"]) == (10, 0)
     assert (training["optimiser"], training["learning_rate"]) == ("adadelta", 1.0)
     assert not BUDGET & training.keys()
-
-
-def test_nothing_is_held_out_beside_a_validation_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--validation", str(MINI / "dev.fr"), "--set", "text.held_out=0.1"]
-    assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(tmp_path / "lm"), *options]) == 2
-    assert (
-        "--set text.held_out: does nothing with --validation, in whose place sentences are held"
-        in capsys.readouterr().err
-    )
 
 
 def test_what_other_networks_learn_by_is_not_offered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,7 +227,7 @@ def test_what_other_networks_learn_by_is_not_offered(tmp_path: Path, capsys: pyt
         assert name not in said
         option = f"--set training.{name}"
         assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(tmp_path / "lm"), *f"{option}=1".split()]) == 2
-        assert f"{option}: changes nothing in a language model; leave it out" in capsys.readouterr().err
+        assert f"`{name}`: has no effect in a language model; leave it out" in capsys.readouterr().err
 
 
 def test_help_needs_no_torch() -> None:

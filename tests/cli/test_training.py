@@ -7,7 +7,7 @@ import pytest
 from phrasescore.cli import make_parser
 from phrasescore.cli.console import duration
 from phrasescore.cli.train import settings_of
-from phrasescore.cli.training import learns_by_heart
+from phrasescore.cli.training import is_overfitting
 from phrasescore.errors import UsageError
 from phrasescore.training.evaluation import PairLoss
 from phrasescore.training.loop import Evaluation
@@ -34,7 +34,7 @@ def evaluation(training: float, validation: float | None) -> Evaluation:
 def test_learning_by_heart_is_a_validation_loss_that_rises_while_the_other_falls(
     losses: list[tuple[float, float | None]], by_heart: bool
 ) -> None:
-    assert learns_by_heart([evaluation(*pair) for pair in losses]) == by_heart
+    assert is_overfitting([evaluation(*pair) for pair in losses]) == by_heart
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_in_context_the_updates_follow_the_text() -> None:
 
 def test_a_pass_takes_all_sentences() -> None:
     text = ("--source", "a", "--target", "b")
-    assert settings(*text, "--preset", "small").training.long_pairs == 1
-    with pytest.raises(UsageError, match=r"--set training\.long_pairs: changes nothing with parallel text"):
+    settings(*text, "--preset", "small")
+    with pytest.raises(UsageError, match="`long_pairs`: has no effect with parallel text"):
         settings(*text, "--set", "training.long_pairs=0.5")
 
 
@@ -92,19 +92,14 @@ def test_a_pass_takes_all_sentences() -> None:
         (
             "[training]\npairs_a_sentence = 8",
             ["t"],
-            r"\[training\] pairs_a_sentence: changes nothing without a word alignment",
+            "`pairs_a_sentence`: has no effect without a word",
         ),
         (
             "[training]\nschedule = 'constant'\nfinal_rate = 0.7",
             ["t"],
-            r"\[training\] final_rate: changes nothing with the sch",
+            "`final_rate`: has no effect with `schedule` constant",
         ),
-        ("[model]\nmaxout = 9", ["t"], r"\[model\] maxout: changes nothing with the readout `att"),
-        (
-            "[data]\nheld_out = 0.5",
-            ["--source", "a", "--target", "b", "--validation-source", "c", "--validation-target", "d"],
-            r"\[data\] held_out: does nothing with validation_source",
-        ),
+        ("[model]\nmaxout = 9", ["t"], "`maxout`: has no effect with `readout` att"),
     ],
 )
 def test_what_a_file_gives_without_effect_is_refused(
@@ -116,9 +111,7 @@ def test_what_a_file_gives_without_effect_is_refused(
 
 
 def test_the_context_that_attention_takes_the_place_of() -> None:
-    with pytest.raises(
-        UsageError, match=r"--set model\.feed_context: changes nothing where attention looks before the step"
-    ):
+    with pytest.raises(UsageError, match="`feed_context`: has no effect with attention before the step"):
         settings(
             "t",
             "--set",

@@ -74,7 +74,6 @@ def test_a_network_trained_on_sentences_copies_them(translate: Run, copier: Path
     last = json.loads((copier / "metrics.jsonl").read_text().splitlines()[-1])
     assert last["validation"]["teacher_forced_perplexity"] < 1.2
     assert last["validation"]["free_running_perplexity"] < 1.3
-    assert last["validation"]["bleu"] > 70
     assert last["held_out"] is None
     copies = ["a b c", "", "h g f e d", "a", "b b", "c a <unk> b"]
     for beam in ("1", "4"):
@@ -234,26 +233,17 @@ def test_options_that_make_no_sense_are_wrong_usage(translate: Run, options: lis
     assert message in translate.error("translate", "-m", PHRASES, *options, code=2)
 
 
-VALIDATING = ["--source", "A", "--target", "A", "--validation-source", "A", "--validation-target"]
-
-
 @pytest.mark.parametrize(
     ("options", "message", "code"),
     [
         ([], "give either a phrase table or --source and --target", 2),
         (["TABLE", "--source", "A", "--target", "A"], "give either a phrase table or --source and --target", 2),
-        (["--source", "A"], "are the two sides of one text", 2),
+        (["--source", "A"], "belong together; give both or neither", 2),
         (["--source", "A", "--target", "B"], "/B has 2; give files of the same sentences", 1),
         (["--source", "A", "--target", "A", "--validation-source", "A"], "give both", 2),
         (["--source", "A", "--target", "A", "--validation", "T"], "is a phrase table; for text give", 2),
         (["--source", "A", "--target", "A", "--set", "data.weight_by_count=true"], "is for phrase tables", 2),
-        (["--source", "A", "--target", "A", "--set", "sentences.bleu_sentences=5"], "give validation data", 2),
-        (
-            [*VALIDATING, "-", "--set", "sentences.bleu_sentences=5"],
-            "`bleu_sentences` reads the sentences to validate with twice",
-            2,
-        ),
-        (["--source", "A", "--target", "A", "--set", "data.held_out=1"], "leave no sentences to train on", 1),
+        (["--source", "A", "--target", "A", "--set", "data.held_out=1"], "nothing is left to train on", 1),
         (["--source", "A", "--target", "A", "--set", "sentences.max_words=1"], "contain no usable sentence pairs", 1),
         (
             ["--source", "A", "--target", "A", "--set", "model.decoder_unit=gruu"],
@@ -268,8 +258,8 @@ VALIDATING = ["--source", "A", "--target", "A", "--validation-source", "A", "--v
         (["--source", "A", "--target", "A", "--set", "training.teacher_forcing=1.5"], "give at most 1", 2),
         (["TABLE", "--set", "training.final_rate=nan"], "final_rate is 'nan'; give a number", 2),
         (["TABLE", "--max-minutes", "inf"], "--max-minutes: is inf; give at most 10000000", 2),
-        (["TABLE", "--set", "sentences.min_count=2"], "--set sentences.min_count: is for parallel text", 2),
-        (["TABLE", "--config", "T"], "[sentences] min_count: is for parallel text; leave it out, or give such text", 2),
+        (["TABLE", "--set", "sentences.min_count=2"], "`min_count`: has no effect with a phrase table", 2),
+        (["TABLE", "--config", "T"], "`min_count`: has no effect with a phrase table", 2),
     ],
 )
 def test_errors_of_training_on_sentences(translate: Run, options: list[str], message: str, code: int) -> None:
@@ -278,13 +268,6 @@ def test_errors_of_training_on_sentences(translate: Run, options: list[str], mes
     (translate.folder / "T").write_text("[sentences]\nmin_count = 2\n")
     options = [str(translate.folder / option) if option in "ABT" else option for option in options]
     assert message in translate.error("train", *options, "-o", translate.folder / "model", *OPTIONS, code=code)
-
-
-@pytest.mark.parametrize("option", ["--set data.held_out", "--set data.held_out_limit"])
-def test_nothing_is_held_out_beside_sentences_to_validate_with(translate: Run, option: str) -> None:
-    texts = ["--source", "A", "--target", "A", "--validation-source", "A", "--validation-target", "A"]
-    message = f"{option}: does nothing with --validation-source, in whose place sentences are held out"
-    assert message in translate.error("train", *texts, *f"{option}=1".split(), "-o", translate.folder / "model", code=2)
 
 
 def test_a_terminal_is_answered_line_by_line(copier: Path) -> None:

@@ -43,7 +43,7 @@ SETTINGS = {"settings.toml", "lm.toml"}
 DECODING = {"decode", "decoder", "text-table", "tune"}
 TEXTS = {"train.en", "train.fr", "dev.en", "dev.fr", "dev.out"}
 _SYSTEM_TEXT = ("system/preparation.json", "system/truecase.en", "system/truecase.fr")
-FOUND = {*NETWORKS, "model/metrics.jsonl", "cslm.cache", *_SYSTEM_TEXT}
+FOUND = {*NETWORKS, "cslm.cache", *_SYSTEM_TEXT}
 """Programs that look for an input in a folder themselves; a named pipe there is not meant to be read."""
 _SYSTEM = (COLUMN_INI, ANNOTATED, REORDERING, ARPA, *_SYSTEM_TEXT)
 
@@ -322,7 +322,7 @@ COMMANDS = {
     ),
     "train-on": Command(
         (*_PHRASESCORE, *_longer(TRAIN), "-o", "model"),
-        (CHECKPOINT, CHECKPOINT, "model/config.json", "model/metrics.jsonl"),
+        (CHECKPOINT, CHECKPOINT, "model/config.json"),
         _contents("model/weights.safetensors"),
         _network("model"),
         ("model/",),

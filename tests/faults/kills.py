@@ -64,7 +64,7 @@ def faults_after(world: World, kill: Kill, finished: dict[str, tuple[object, flo
     for name in outputs:
         if killed.was_stopped and not _is_old_or_whole(folder / name):
             faults.append(f"half written: {name}")
-    if kill.name in ("train-on", "restart"):
+    if kill.name == "train-on":
         done = world.run(_AGAIN)
         if done.code:
             faults.append(f"lost: the network cannot be used any more: {done.err.decode()}")

@@ -19,9 +19,9 @@ from phrasescore.files.documents import (
     read_json_lines,
     read_toml,
 )
+from phrasescore.files.tensors import open_tensors
 from phrasescore.model_files import CONFIG, SOURCE_VOCABULARY, WEIGHTS
 from phrasescore.model_folder import load_model
-from phrasescore.training.checkpoint import open_checkpoint
 from tests.conftest import DATA
 
 
@@ -137,6 +137,6 @@ def test_a_checkpoint_is_a_regular_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "checkpoint")
     with (
         pytest.raises(UserError, match="checkpoint: is a pipe, a device or a folder; give a file"),
-        open_checkpoint(tmp_path / "checkpoint"),
+        open_tensors(tmp_path / "checkpoint"),
     ):
         pass

@@ -17,8 +17,7 @@ from phrasescore.nn.batch import PairBatch, SourceBatch
 from phrasescore.nn.encoder import RecurrentEncoder
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
-from phrasescore.training.layers import read_presets
-from phrasescore.training.settings import PRESETS, Settings
+from phrasescore.training.settings import PRESETS, Settings, read_presets
 from phrasescore.vocabulary import END
 from tests import family_reference
 from tests.nn.attention import attention_weights

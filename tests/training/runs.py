@@ -12,7 +12,7 @@ import pytest
 from phrasescore.device import Device, choose_device
 from phrasescore.model_files import METRICS, WEIGHTS
 from phrasescore.training.loop import Trainer, Watcher
-from phrasescore.training.phrase_pairs import PhrasePairTask
+from phrasescore.training.pair_tasks import PhrasePairTask
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
 from phrasescore.training.task import TaskT

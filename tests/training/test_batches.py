@@ -12,9 +12,9 @@ from phrasescore.pairs import DataConfig, read_table
 from phrasescore.training.batches import (
     are_short,
     batches_in_order,
-    batches_of_pass,
+    batches_of_epoch,
     hold_out_sentences,
-    some_of_pass,
+    sample_of_epoch,
     split_held_out,
 )
 from phrasescore.training.run import prepare
@@ -53,16 +53,16 @@ def test_what_is_held_out_of_a_text_is_learnt_from_no_other_line() -> None:
 def test_a_pass_has_every_pair_once_in_batches_of_like_length(tmp_path: Path) -> None:
     data = read_table(MINI / "phrase-table.gz", tmp_path, DataConfig())
     lines = data.distinct[5:]
-    batches = list(batches_of_pass(data.pairs, lines, 50, seed=1, number=0))
+    batches = list(batches_of_epoch(data.pairs, lines, 50, seed=1, epoch=0))
     assert sorted(np.concatenate(batches).tolist()) == lines.tolist()
     lengths = data.pairs.target.lengths, data.pairs.source.lengths
     for batch in batches:
         assert np.all(np.diff(lengths[0][batch]) <= 0)
     spread = [np.ptp(lengths[0][batch]) + np.ptp(lengths[1][batch]) for batch in batches]
     assert np.mean(spread) < 1.5
-    again = [batch.tolist() for batch in batches_of_pass(data.pairs, lines, 50, seed=1, number=0)]
+    again = [batch.tolist() for batch in batches_of_epoch(data.pairs, lines, 50, seed=1, epoch=0)]
     assert again == [batch.tolist() for batch in batches]
-    other = [batch.tolist() for batch in batches_of_pass(data.pairs, lines, 50, seed=1, number=1)]
+    other = [batch.tolist() for batch in batches_of_epoch(data.pairs, lines, 50, seed=1, epoch=1)]
     assert other != again
     in_order = np.concatenate(list(batches_in_order(data.pairs, 64)))
     assert sorted(in_order.tolist()) == list(range(len(data.pairs)))
@@ -77,7 +77,7 @@ def test_no_batch_is_smaller_than_the_others(tmp_path: Path, number: int) -> Non
     data = read_table(MINI / "phrase-table.gz", tmp_path, DataConfig())
     lines = data.distinct[:number]
     assert len(lines) == number
-    batches = list(batches_of_pass(data.pairs, lines, 32, seed=1, number=0))
+    batches = list(batches_of_epoch(data.pairs, lines, 32, seed=1, epoch=0))
     sizes = [len(batch) for batch in batches]
     assert len(sizes) == math.ceil(number / 32)
     assert max(sizes) <= 32
@@ -101,7 +101,7 @@ def test_a_pass_takes_all_short_pairs_and_a_share_of_the_others(
     assert 50 < short.sum() < len(short) - 50
     for number in (0, 1):
         batches = list(task.batches(number))
-        assert len(batches) == task.batches_per_pass
+        assert len(batches) == task.batches_per_epoch
         taken = np.concatenate(batches)
         assert len(np.unique(taken)) == len(taken) == short.sum() + math.ceil(0.3 * (~short).sum())
         assert np.isin(taken, task.lines).all()
@@ -110,11 +110,11 @@ def test_a_pass_takes_all_short_pairs_and_a_share_of_the_others(
 
 def test_each_pass_takes_other_long_pairs() -> None:
     lines = np.arange(100, 201)
-    passes = [some_of_pass(lines, 0.3, seed=1, number=number) for number in (0, 0, 1)]
+    passes = [sample_of_epoch(lines, 0.3, seed=1, epoch=number) for number in (0, 0, 1)]
     assert [len(np.unique(some)) for some in passes] == [31, 31, 31]
     assert all(np.isin(some, lines).all() for some in passes)
     assert passes[0].tolist() == passes[1].tolist()
     assert len(np.intersect1d(passes[0], passes[2])) < 31
-    assert some_of_pass(lines, 0.3, seed=2, number=0).tolist() != passes[0].tolist()
-    assert len(some_of_pass(lines[:1], 0.001, seed=1, number=0)) == 1
-    assert len(some_of_pass(lines[:0], 0.3, seed=1, number=0)) == 0
+    assert sample_of_epoch(lines, 0.3, seed=2, epoch=0).tolist() != passes[0].tolist()
+    assert len(sample_of_epoch(lines[:1], 0.001, seed=1, epoch=0)) == 1
+    assert len(sample_of_epoch(lines[:0], 0.3, seed=1, epoch=0)) == 0

@@ -3,17 +3,13 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from phrasescore.configuration import check_values
 from phrasescore.nn.architecture import ModelConfig
-from phrasescore.training.by_size import dropout_by_size, settings_by_size, updates_by_size
-from phrasescore.training.forecast import seconds_left
 from phrasescore.training.run import prepare
-from phrasescore.training.settings import Settings
-from phrasescore.training.training_config import TrainingConfig
+from phrasescore.training.settings import Settings, dropout_by_size, updates_by_size
 from tests.training.runs import CPU, outcome, run_until
 
 SIZES = [1, 60, 5_000, 62_500, 670_000, 1_200_000, 3_600_000, 20_700_000, 10**9]
@@ -38,17 +34,18 @@ def test_a_small_table_has_more_dropout_and_more_passes_and_fewer_updates() -> N
 def test_updates_in_context_are_those_that_were_good() -> None:
     assert updates_by_size(29_000, 32, in_context=True) == pytest.approx(16_000, rel=0.01)
     assert updates_by_size(1_000, 32, in_context=True) == 938
-    assert settings_by_size(1_000, 32, in_context=True)["model"] == {"dropout": 0.4}
 
 
 @pytest.mark.parametrize("in_context", [False, True])
 @pytest.mark.parametrize("examples", SIZES)
 def test_what_follows_is_what_an_option_may_be(examples: int, in_context: bool) -> None:
-    found = settings_by_size(examples, 384, in_context)
-    check_values(ModelConfig, found["model"], "here")
-    training = TrainingConfig(**check_values(TrainingConfig, found["training"], "here"))
+    settings = Settings.of("aligned" if in_context else "table", None, []).fitted(examples)
+    check_values(ModelConfig, {"dropout": settings.model.dropout}, "here")
+    training = settings.training
+    assert not settings.by_size
     assert training.max_updates is not None
     assert training.max_updates // training.evaluate_every >= min(training.max_updates, 20)
+    assert not in_context or settings.model.dropout == 0.4
 
 
 def test_a_run_that_follows_the_table_resumes(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
@@ -61,37 +58,6 @@ def test_a_run_that_follows_the_table_resumes(small_table: Path, tmp_path: Path,
         assert trainer.task.network.config.dropout == dropout_by_size(len(data.distinct)) == 0.6
         assert trainer.config.max_updates == updates_by_size(600, 32) == 94
         assert trainer.config.evaluate_every == 10
-        # The measurement before training must not change its result.
-        assert seconds_left(trainer)
         run_until(trainer, stop)
     assert trainer.progress.update == 94
     assert outcome(tmp_path / "whole") == outcome(tmp_path / "parts")
-
-
-@pytest.mark.parametrize(
-    ("budget", "done", "least", "most"),
-    [
-        ({"epochs": None, "schedule": "constant"}, 0, None, None),
-        ({"epochs": None, "max_minutes": 2.0}, 0, 120, 120),
-        ({"epochs": None, "max_minutes": 2.0}, 30, 90, 90),
-        ({"max_minutes": 1e6}, 0, 0.001, 60),
-        ({"epochs": None, "max_updates": 30}, 30, 0, 0),
-    ],
-)
-def test_the_time_that_is_left(
-    small_table: Path,
-    tmp_path: Path,
-    tiny_settings: Settings,
-    budget: dict[str, Any],
-    done: int,
-    least: float | None,
-    most: float | None,
-) -> None:
-    """The remaining time follows from the updates and seconds so far; both equal `done` here."""
-    settings = replace(tiny_settings, training=replace(tiny_settings.training, **budget))
-    trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU)
-    trainer.progress.seconds, trainer.progress.update = float(done), done
-    left = seconds_left(trainer)
-    assert left == least if least is None or most is None else least <= (left or 0.0) <= most
-    assert trainer.optimiser.state_dict()["state"] == {}
-    assert all(weight.grad is None for weight in trainer.network.parameters())

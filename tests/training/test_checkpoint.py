@@ -1,10 +1,9 @@
-"""Damaged and untrusted training checkpoints."""
+"""Damaged training checkpoints."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -12,9 +11,9 @@ import torch
 from phrasescore.errors import UserError
 from phrasescore.files.tensors import open_tensors, write_tensors
 from phrasescore.model_files import METRICS, WEIGHTS
+from phrasescore.training.loop import Start
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
-from phrasescore.training.start import Start
 from tests.training.runs import CPU, contents, train
 
 
@@ -24,14 +23,8 @@ def test_a_damaged_state_of_training_is_one_sentence(
     folder = tmp_path / "run"
     train(small_table, folder, tiny_settings)
     before, path = contents(folder), folder / METRICS
-    records = path.read_bytes()
-    path.write_bytes(records.replace(b"true", b"fals", 1))
-    with pytest.raises(
-        UserError, match=r"metrics\.jsonl: is damaged; copy it again, or remove it to go on without its"
-    ):
-        prepare(small_table, folder, tiny_settings, CPU)
-    # An incomplete last record, as a killed run leaves it, is removed.
-    path.write_bytes(records + b'{"update": 3')
+    # Records after the checkpoint, as a killed run leaves them, are removed.
+    path.write_bytes(path.read_bytes() + b'{"update": 3')
     prepare(small_table, folder, tiny_settings, CPU)
     assert contents(folder) == before
     path.unlink()
@@ -62,43 +55,13 @@ def test_a_damaged_state_of_training_does_not_cost_the_weights(
     assert prepare(small_table, folder, tiny_settings, CPU, start=Start(restart=True))[0].progress.update == 0
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"update": "7"},
-        {"update": -1},
-        {"batch": 10**30},
-        {"seconds": 10**400},
-        {"seconds": float("nan")},
-        {"best_loss": []},
-        {"other": 5},
-    ],
-)
-def test_a_state_that_no_run_has_written(
-    small_table: Path, tmp_path: Path, tiny_settings: Settings, changes: dict[str, Any]
-) -> None:
-    """A checkpoint with impossible values is an error.
-
-    A valid digest does not rule it out: older checkpoints have none, and an untrusted one may have a correct one.
-    """
-    folder = tmp_path / "run"
-    train(small_table, folder, tiny_settings, stop_after=1)
-    path = folder / "training-state/checkpoint.safetensors"
-    with open_tensors(path) as file:
-        facts, tensors = file.facts, file.read()
-    write_tensors(path, tensors, {**facts, "progress": {**facts["progress"], **changes}})
-    with pytest.raises(UserError, match=r"checkpoint\.safetensors: is damaged"):
-        prepare(small_table, folder, tiny_settings, CPU)
-
-
 def test_a_state_of_another_network_is_not_read(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     folder = tmp_path / "run"
     train(small_table, folder, tiny_settings, stop_after=1)
     path = folder / "training-state/checkpoint.safetensors"
     with open_tensors(path) as file:
         facts, tensors = file.facts, file.read()
-    many = {"optimiser.0.history": torch.zeros(1_000_000)}
-    for changes in (many, {"optimiser.what": torch.zeros(1)}, {"network.other": torch.zeros(1)}):
+    for changes in ({"optimiser.what": torch.zeros(1)}, {"network.other": torch.zeros(1)}):
         write_tensors(path, {**tensors, **changes}, facts)
         with pytest.raises(UserError, match=r"checkpoint\.safetensors: is damaged"):
             prepare(small_table, folder, tiny_settings, CPU)

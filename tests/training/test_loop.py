@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,23 +13,17 @@ from safetensors.torch import load_file
 
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
-from phrasescore.lm.lm_training import TextTask
 from phrasescore.model_files import WEIGHTS
 from phrasescore.model_folder import load_model
 from phrasescore.nn import softmax
 from phrasescore.nn.encoder import RecurrentEncoder
 from phrasescore.training import loop
-from phrasescore.training.budget import Budget
 from phrasescore.training.checkpoint import Progress
 from phrasescore.training.evaluation import PairLoss
-from phrasescore.training.in_context import ContextTask
 from phrasescore.training.loop import Evaluation, Watcher
-from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import prepare
-from phrasescore.training.sentences import SentenceTask
 from phrasescore.training.settings import Settings
-from phrasescore.training.task import Task
-from phrasescore.training.training_config import Schedule
+from phrasescore.training.training_config import Budget, Schedule
 from tests.no_numbers import Reads
 from tests.training.runs import CPU, KilledError, die_in, metrics, outcome, run_until, train
 
@@ -41,7 +35,7 @@ def test_updates_ask_for_no_number_between_looks_at_the_loss(
     """Updates do not synchronise with the device between two readings of the loss.
 
     On a GPU each synchronisation would wait. The rows that the softmax recomputes there are tested in
-    `test_pair_task.py`.
+    `test_pair_tasks.py`.
     """
     monkeypatch.setattr(softmax, "_large", lambda log_Z_A: log_Z_A.topk(1).indices)
     training = replace(tiny_settings.training, optimiser=optimiser, clip=1.0)
@@ -184,7 +178,7 @@ def test_the_state_is_saved_between_evaluations(
         with pytest.raises(KilledError):
             trainer.train()
     resumed = prepare(small_table, tmp_path / "killed", settings, CPU)[0]
-    assert resumed.progress.update == trainer.task.batches_per_pass - 1
+    assert resumed.progress.update == trainer.task.batches_per_epoch - 1
     resumed.train()
     assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
 
@@ -217,35 +211,7 @@ def test_gradients_that_are_no_numbers_do_not_reach_the_weights_kept(
     """
     trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     parameter = trainer.task.network.softmax.words.weight
-    parameter.register_hook(  # type: ignore[no-untyped-call]
-        lambda gradient: gradient * float("nan") if trainer.progress.update == 19 else gradient
-    )
+    parameter.register_hook(lambda gradient: gradient * float("nan") if trainer.progress.update == 19 else gradient)
     with pytest.raises(UserError, match="the loss is not a number; the weights of update 10 are kept"):
         trainer.train()
     assert all(bool(torch.isfinite(tensor).all()) for tensor in weights(tmp_path / "run").values())
-
-
-@pytest.mark.parametrize(
-    ("task", "speed"),
-    [
-        (PhrasePairTask, "pairs_per_second"),
-        (SentenceTask, "sentences_per_second"),
-        (ContextTask, "sentences_per_second"),
-        (TextTask, "words_per_second"),
-    ],
-)
-def test_a_record_names_the_speed_by_what_an_example_is(task: type[Task], speed: str) -> None:
-    evaluation = Evaluation(
-        update=3,
-        epoch=0.5,
-        seconds=2.0,
-        examples_per_second=150.0,
-        learning_rate=0.01,
-        training_loss=1.5,
-        held_out=None,
-        validation=None,
-        best=True,
-    )
-    found = evaluation.record(task.unit)
-    assert found[speed] == 150
-    assert found.keys() == asdict(evaluation).keys() - {"examples_per_second"} | {speed}

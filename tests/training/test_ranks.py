@@ -15,25 +15,19 @@ import pytest
 import torch
 
 from phrasescore.cli.console import run_command
-from phrasescore.errors import UsageError, UserError
-from phrasescore.files import open_hidden
+from phrasescore.errors import UserError
 from phrasescore.files.tensors import open_tensors
 from phrasescore.lm.lm_settings import LmSettings, TextConfig
 from phrasescore.lm.lm_training import prepare as prepare_lm
 from phrasescore.model_files import TRAINING_STATE
 from phrasescore.model_folder import load_model
 from phrasescore.nn.architecture import NeuralLmConfig
-from phrasescore.pairs import DataConfig, read_table
 from phrasescore.parallel_text import ParallelText, SentenceConfig
-from phrasescore.phrases import Phrases
-from phrasescore.training.loop import Trainer, Watcher
-from phrasescore.training.process_group import RankGroup, _mapped, _write, joined_group
-from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks
-from phrasescore.training.run import prepare, prepare_sentences
+from phrasescore.training.loop import Start, Trainer, Watcher
+from phrasescore.training.ranks import ALONE, RankGroup, Ranks, joined
+from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
-from phrasescore.training.start import Start
 from phrasescore.training.task import BatchLoss, Examples
-from phrasescore.training.torchrun import joined
 from tests.conftest import MINI, TINY
 from tests.training.runs import CPU, metrics, run_until
 
@@ -56,7 +50,7 @@ class Run:
             return prepare_lm(MINI / "train.en", self.folder, self.settings, CPU, start=Start(ranks=ranks))[0]
         if self.settings.sentences is not None:
             text = ParallelText(MINI / "train.en", MINI / "train.fr")
-            return prepare_sentences(text, self.folder, self.settings, CPU, start=Start(ranks=ranks))[0]
+            return prepare(text, self.folder, self.settings, CPU, start=Start(ranks=ranks))[0]
         return prepare(self.table, self.folder, self.settings, CPU, start=Start(self.restart, ranks=ranks))[0]
 
 
@@ -67,7 +61,7 @@ def start(rank: int, number: int, machines: int, meeting: Path, work: Callable[[
     torch.set_default_dtype(torch.float64)
 
     def run() -> int:
-        with joined_group(f"file://{meeting}?rank={rank}&world_size={number}") as group:
+        with joined(f"file://{meeting}?rank={rank}&world_size={number}") as group:
             work(group)
         return 0
 
@@ -190,8 +184,8 @@ class Failing:
 
 
 DIED = (
-    "train: another process of this training has ended, and with it the training; the same command resumes it from "
-    "the last saved state\n"
+    "train: another process of this training has ended, so the training ends; the same command resumes it from the "
+    "last checkpoint\n"
 )
 
 
@@ -241,7 +235,7 @@ def test_a_parameter_that_no_share_needs_has_no_gradient(tmp_path: Path) -> None
     def loss(examples: Examples) -> BatchLoss:
         return BatchLoss((line.slope * torch.from_numpy(examples)[:, None]).sum() / len(examples), len(examples))
 
-    with joined_group(f"file://{tmp_path}/meeting?rank=0&world_size=1") as group:
+    with joined(f"file://{tmp_path}/meeting?rank=0&world_size=1") as group:
         for ranks in (ALONE, group):
             line = Line()
             found = ranks.backward(line, loss, np.array([1, 2, 6]))
@@ -249,37 +243,6 @@ def test_a_parameter_that_no_share_needs_has_no_gradient(tmp_path: Path) -> None
             assert line.slope.grad is not None
             assert line.slope.grad.tolist() == [3.0, 3.0]
             assert line.unused.grad is None
-
-
-def test_arrays_are_handed_on_in_a_file(small_table: Path, tmp_path: Path) -> None:
-    """Arrays are passed to other processes through a file.
-
-    They may be memory-mapped, in memory, empty, or one weight for all lines.
-    """
-    data = read_table(small_table, tmp_path, DataConfig(weight_by_count=False))
-    assert isinstance(data.pairs.source.ids, np.memmap)
-    with (tmp_path / "arrays").open("wb") as file:
-        written = _write(data, file)
-        nothing = _write(Phrases.from_lists([]), file)
-    found = _mapped(written, tmp_path / "arrays")
-    assert len(_mapped(nothing, tmp_path / "arrays")) == 0
-    (tmp_path / "arrays").unlink()
-    assert not isinstance(written.pairs.source.ids, np.ndarray)
-    assert found.pairs.weight.strides == (0,)
-    assert found.source_vocabulary.digest() == data.source_vocabulary.digest()
-    for found_side, side in ((found.pairs.source, data.pairs.source), (found.pairs.target, data.pairs.target)):
-        np.testing.assert_array_equal(found_side.ids, side.ids)
-        np.testing.assert_array_equal(found_side.offsets, side.offsets)
-    np.testing.assert_array_equal(found.distinct, data.distinct)
-
-
-def test_what_a_killed_rank_handed_on_is_removed(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
-    state = tmp_path / "run" / TRAINING_STATE
-    state.mkdir(parents=True)
-    left, descriptor = open_hidden(state / f"{HANDED_ON}4")
-    os.close(descriptor)
-    prepare(small_table, tmp_path / "run", tiny_settings, CPU)
-    assert not left.exists()
 
 
 def test_a_process_alone_joins_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,30 +269,16 @@ def test_each_rank_drops_other_elements(
 
     losses = []
     for ranks in (Ranks(), Second(), Second()):
-        one = Trainer(trainer.folder, trainer.task, trainer.state.run, ranks)
+        one = Trainer(trainer.folder, trainer.task, trainer.state.fingerprint, ranks)
         one._update(next(trainer.task.batches(0)))
         losses.append(one._loss_sum.item())
     assert (losses[0] == losses[1]) == (dropout == 0)
     assert losses[1] == losses[2]
 
 
-@pytest.mark.parametrize(("name", "found", "expected"), [("auto", 0, "auto"), ("cpu", 4, "cpu"), ("cuda", 4, "cuda:3")])
-def test_each_rank_has_a_gpu(monkeypatch: pytest.MonkeyPatch, name: str, found: int, expected: str) -> None:
-    group, chosen = a_rank(3), list[int]()
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: found)
-    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
-    assert group.device_name(name) == expected
-    assert chosen == ([3] if expected == "cuda:3" else [])
-
-
-def test_a_gpu_for_each_rank_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(UserError, match=r"^device: there are 2 GPUs here and more processes; start as many"):
-        a_rank(2).device_name("auto")
-    with pytest.raises(UsageError, match=r"^device: cuda:1 cannot serve 4 processes; give cuda, and each takes"):
-        a_rank(1).device_name("cuda:1")
-
-
-def a_rank(number: int) -> RankGroup:
-    """Return one of four ranks of a machine, without a process group."""
-    return RankGroup(number, 4, number)
+@pytest.mark.parametrize(
+    ("name", "has_gpus", "expected"), [("auto", False, "auto"), ("cpu", True, "cpu"), ("cuda", True, "cuda:3")]
+)
+def test_each_rank_has_a_gpu(monkeypatch: pytest.MonkeyPatch, name: str, has_gpus: bool, expected: str) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpus)
+    assert RankGroup(3, 4, 3).device_name(name) == expected

@@ -43,15 +43,13 @@ def test_validation_is_measured_on_other_pairs(small_table: Path, tmp_path: Path
     last = metrics(tmp_path / "run")[-1]
     assert last["held_out"] != last["validation"]
     assert trainer.task.validation is not None
-    assert len(trainer.task.validation) == trainer.state.run["held_out_limit"] == 10_000
+    assert len(trainer.task.validation) == trainer.state.fingerprint["held_out_limit"] == 10_000
 
 
 def test_a_validation_table_of_which_no_pairs_are_taken_is_refused(tmp_path: Path, tiny_settings: Settings) -> None:
     """A validation table limited to no pairs is an error before any input is read."""
     settings = replace(tiny_settings, data=DataConfig(held_out_limit=0))
-    with pytest.raises(
-        UsageError, match="`held_out_limit` also limits the pairs of the validation data, and 0 leaves none"
-    ):
+    with pytest.raises(UsageError, match="`held_out_limit` also limits the pairs of the validation data"):
         prepare(tmp_path / "nowhere", tmp_path / "run", settings, CPU, validation=tmp_path / "nowhere")
     assert not (tmp_path / "run").exists()
 

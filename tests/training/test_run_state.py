@@ -18,7 +18,7 @@ import phrasescore
 from phrasescore.errors import UserError
 from phrasescore.model_files import METRICS, WEIGHTS
 from phrasescore.training.loop import Trainer
-from phrasescore.training.phrase_pairs import PhrasePairTask
+from phrasescore.training.pair_tasks import PhrasePairTask
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
 from tests.cli import running

@@ -11,29 +11,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sacrebleu
 import torch
 
 from phrasescore.errors import UserError
-from phrasescore.lm.lm_settings import LmSettings, TextConfig
-from phrasescore.lm.lm_training import prepare as prepare_lm
 from phrasescore.model_files import METRICS
 from phrasescore.model_folder import load_model
-from phrasescore.nn.architecture import ModelConfig, NeuralLmConfig
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import DataConfig
 from phrasescore.parallel_text import MeasuredLoss, ParallelText, SentenceConfig
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
-from phrasescore.search_config import SearchConfig
-from phrasescore.training import bleu
 from phrasescore.training.evaluation import sentence_loss
 from phrasescore.training.loop import Trainer
-from phrasescore.training.run import prepare_sentences
-from phrasescore.training.sentences import SentenceTask
+from phrasescore.training.pair_tasks import SentenceTask
+from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
-from phrasescore.translator import Translator
 from tests.conftest import TINY
 from tests.copying import write_sentences
 from tests.nn.family import config_of
@@ -57,29 +51,20 @@ def settings(model: ModelConfig = TINY, sentences: SentenceConfig | None = None,
 def train(
     texts: tuple[ParallelText, ParallelText], folder: Path, settings: Settings, stop_after: int | None = None
 ) -> Trainer[SentenceTask]:
-    return run_until(prepare_sentences(texts[0], folder, settings, CPU, texts[1])[0], stop_after)
+    return run_until(prepare(texts[0], folder, settings, CPU, texts[1])[0], stop_after)
 
 
 def test_a_resumed_run_equals_one_never_stopped(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
-    """A resumed run has the dropout masks, sampling decisions and BLEU of an uninterrupted run."""
-    chosen = settings(ATTENTION, SentenceConfig(min_count=2, bleu_sentences=10), teacher_forcing=0.5)
+    """A resumed run has the dropout masks and sampling decisions of an uninterrupted run."""
+    chosen = settings(ATTENTION, teacher_forcing=0.5)
     whole = train(texts, tmp_path / "whole", chosen).progress
     for stop in (3, 14):
         assert train(texts, tmp_path / "parts", chosen, stop_after=stop).progress.update == stop
     train(texts, tmp_path / "parts", chosen)
     assert whole.update == 2 * math.ceil(200 / 16)
     assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
-    assert all(record["validation"]["bleu"] is not None for record in metrics(tmp_path / "whole"))
     forced = train(texts, tmp_path / "forced", replace(chosen, training=replace(chosen.training, teacher_forcing=1.0)))
     assert forced.progress.best_loss != whole.best_loss
-
-
-def test_a_resumed_run_may_measure_bleu_on_other_sentences(
-    texts: tuple[ParallelText, ParallelText], tmp_path: Path
-) -> None:
-    train(texts, tmp_path / "run", settings(ATTENTION), stop_after=3)
-    train(texts, tmp_path / "run", settings(ATTENTION, SentenceConfig(min_count=2, bleu_sentences=5)))
-    assert all(record["validation"]["bleu"] >= 0 for record in metrics(tmp_path / "run"))
 
 
 def test_both_perplexities_are_what_they_are_called(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
@@ -99,7 +84,6 @@ def test_both_perplexities_are_what_they_are_called(texts: tuple[ParallelText, P
             free.append(model.network(PairBatch.apart(*pair), teacher_forcing=0.0).numpy())
     assert found["free_running_per_word"] == pytest.approx(-np.concatenate(free).mean(), rel=1e-4)
     assert found["free_running_perplexity"] == pytest.approx(math.exp(found["free_running_per_word"]))
-    assert found["bleu"] is None
     assert found["free_running_per_word"] != found["teacher_forced_per_word"]
 
 
@@ -108,8 +92,8 @@ def test_a_scaled_network_starts_at_the_words_frequencies(
 ) -> None:
     model = replace(TINY, initialisation="cho2014")
     all_words = SentenceConfig(min_count=1)
-    scaled = prepare_sentences(texts[0], tmp_path / "scaled", settings(sentences=all_words), CPU)[0].task
-    paper = prepare_sentences(texts[0], tmp_path / "paper", settings(model, all_words), CPU)[0].task
+    scaled = prepare(texts[0], tmp_path / "scaled", settings(sentences=all_words), CPU)[0].task
+    paper = prepare(texts[0], tmp_path / "paper", settings(model, all_words), CPU)[0].task
     words = [word for line in texts[0].target.read_text().splitlines() for word in (*line.split(), "</s>")]
     counts = Counter(words)
     entropy = -sum(math.log(counts[word] / len(words)) for word in words) / len(words)
@@ -126,44 +110,9 @@ def test_what_is_held_out_is_not_learnt_from_with_other_unknown_words(tmp_path: 
         (tmp_path / side).write_text("".join(f"{'abcdef'[number % 6]} {number}\n" for number in range(60)))
     text = ParallelText(tmp_path / "source", tmp_path / "target")
     chosen = replace(settings(sentences=SentenceConfig(min_count=2)), data=DataConfig(held_out=1 / 60))
-    task = prepare_sentences(text, tmp_path / "run", chosen, CPU)[0].task
+    task = prepare(text, tmp_path / "run", chosen, CPU)[0].task
     assert len(task.held_out) == 1
     assert len(task.lines) == 50
-
-
-def test_a_network_without_a_loss_is_not_asked_to_translate(
-    texts: tuple[ParallelText, ParallelText], tmp_path: Path
-) -> None:
-    """A network whose loss is NaN is not used to translate; the training loop reports the loss."""
-    chosen = settings(ATTENTION, SentenceConfig(min_count=2, bleu_sentences=5))
-    task = train(texts, tmp_path / "run", chosen, stop_after=1).task
-    assert isinstance(task, SentenceTask)
-    assert task.validation is not None
-    with torch.no_grad():
-        task.network.softmax.words.weight.fill_(torch.nan)
-    found = task.measure(task.validation)
-    assert math.isnan(found.per_example)
-    assert found.bleu is None
-
-
-def test_bleu_is_that_of_greedy_translations(
-    texts: tuple[ParallelText, ParallelText], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """BLEU is computed on greedy translations.
-
-    The network is trained briefly, so that only some translations are correct.
-    """
-    monkeypatch.setattr(bleu, "_BATCH", 8)
-    model = replace(ATTENTION, hidden=32, embedding=16, dropout=0.0)
-    chosen = settings(model, SentenceConfig(min_count=2, bleu_sentences=20), epochs=12, learning_rate=0.02)
-    best = train(texts, tmp_path / "run", chosen).progress.best_update
-    (told,) = (record["validation"]["bleu"] for record in metrics(tmp_path / "run") if record["update"] == best)
-    sources, references = (path.read_bytes().splitlines()[:20] for path in (texts[1].source, texts[1].target))
-    translator = Translator(EncoderDecoderScorer(load_model(tmp_path / "run"), CPU), SearchConfig(beam=1))
-    found = [one.text.decode() for (one,) in translator.translate(sources)]
-    expected = sacrebleu.corpus_bleu(found, [[line.decode() for line in references]], tokenize="none", force=True)
-    assert told == pytest.approx(expected.score)
-    assert 5 < told < 95
 
 
 @pytest.mark.parametrize("measured", ["teacher-forced", "free-running"])
@@ -186,7 +135,7 @@ def test_the_measured_loss_chooses_the_weights(
 
 def test_a_loss_beyond_any_perplexity_is_a_bad_one(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
     """A loss whose perplexity overflows counts as bad: e^710 exceeds the range of a double."""
-    trainer, _ = prepare_sentences(texts[0], tmp_path / "run", settings(), CPU, texts[1])
+    trainer, _ = prepare(texts[0], tmp_path / "run", settings(), CPU, texts[1])
     with torch.no_grad():
         trainer.task.network.softmax.words.bias[0] = 5000
     trainer.train()
@@ -198,7 +147,7 @@ def test_a_loss_beyond_any_perplexity_is_a_bad_one(texts: tuple[ParallelText, Pa
 def test_sentences_are_held_out_if_there_are_no_others(
     texts: tuple[ParallelText, ParallelText], tmp_path: Path
 ) -> None:
-    trainer, data = prepare_sentences(texts[0], tmp_path / "run", settings(), CPU)
+    trainer, data = prepare(texts[0], tmp_path / "run", settings(), CPU)
     assert (len(trainer.task.lines), len(trainer.task.held_out)) == (180, 20)
     assert len(data.pairs) == 200
     trainer.train()
@@ -209,7 +158,7 @@ def test_sentences_are_held_out_if_there_are_no_others(
 
 
 def test_the_loss_is_the_mean_of_the_words(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
-    trainer, _ = prepare_sentences(texts[0], tmp_path / "run", settings(), CPU, texts[1])
+    trainer, _ = prepare(texts[0], tmp_path / "run", settings(), CPU, texts[1])
     lines = next(trainer.task.batches(0))
     pairs = trainer.task.pairs.take(lines)
     with torch.inference_mode():
@@ -230,12 +179,6 @@ def test_the_training_loss_is_per_word_too(texts: tuple[ParallelText, ParallelTe
     with torch.inference_mode():
         means = [(float(trainer.task.loss(lines).mean), len(lines)) for lines in trainer.task.batches(0)]
     assert told != pytest.approx(sum(mean * size for mean, size in means) / 200, rel=1e-4)
-
-
-def test_a_language_model_has_its_words_from_the_text(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
-    chosen = LmSettings(NeuralLmConfig(), TextConfig(), TrainingConfig(teacher_forcing=0.5))
-    with pytest.raises(UserError, match="`teacher_forcing` is for encoder-decoders"):
-        prepare_lm(texts[0].source, tmp_path / "lm", chosen, CPU)
 
 
 def test_other_text_or_plugins_do_not_resume(

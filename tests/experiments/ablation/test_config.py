@@ -86,7 +86,6 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("[scoring]\nunnormalised = true", "give language_model.self_normalise"),
         ("[network]\ndropout = 7", "[network]: --dropout: is 7.0; give"),
         ("[network]\ndirection = 'source-given-target'", "direction is what +RNN and +REVERSE say; leave it out"),
-        ("[language_model]\nheld_out = 0.1", "[language_model]: --set text.held_out: does nothing with --validation"),
         (
             "[network]\ndroput = 0.3",
             "[network]: --droput: is not an option; did you mean `--dropout`?",
@@ -94,7 +93,7 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("[sentence_network]\nhidden = 'x'", "[sentence_network]: --hidden: `x` is not a whole number; give one"),
         ("[language_model]\nfeed_word = 3", "--feed-word: is not an option; `phrasescore lm train --help` lists"),
         ("[expected_bleu]\nsentences = 0", "[expected_bleu]: --sentences"),
-        ("[context_network]\nbleu_sentences = 3", "[context_network]: `bleu_sentences` is for training on whole"),
+        ("[context_network]\nmeasured_loss = 'free-running'", "[context_network]: `measured_loss`: has no effect in"),
         ("rows = [", "is not TOML"),
     ],
 )
