@@ -62,7 +62,8 @@ def _load(path: Path, size: int, time: int) -> kenlm.Model:
         _check_header(path, plain)
         try:
             # Bytes, because a file name may not be UTF-8.
-            return kenlm.Model(os.fsencode(plain), config)
+            with _without_messages():
+                return kenlm.Model(os.fsencode(plain), config)
         except (OSError, UnicodeDecodeError) as error:
             cause = _cause_of(error)
             raise UserError(f"{path}: KenLM cannot read it{cause}; give an ARPA file or a KenLM binary") from error
@@ -79,6 +80,24 @@ def require_log_probs(log10_probs: NDArray[np.float64], path: Path) -> None:
             f"{path}: gives words log-probabilities that are infinite or above 0; fix it: write -99 for the logarithm "
             "of 0, and no back-off weights that make a probability more than 1"
         )
+
+
+@contextmanager
+def _without_messages() -> Iterator[None]:
+    """Discard standard error, because KenLM's message about a model without `<unk>` cannot be disabled."""
+    try:
+        standard_error = os.dup(2)
+    except OSError:  # Standard error is closed.
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(standard_error, 2)
+        os.close(standard_error)
+        os.close(nowhere)
 
 
 @contextmanager

@@ -81,12 +81,15 @@ def test_nothing_is_left_of_what_was_unpacked(tmp_path: Path, monkeypatch: pytes
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
-def test_a_model_without_unknown_words(tmp_path: Path) -> None:
+def test_a_model_without_unknown_words_is_read_without_a_message(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     counts, words = b"ngram 1=4\nngram 2=1\n", b"-1\t<s>\t0\n-1\t</s>\n-1\tun\t0\n-1\tchien\n"
     (tmp_path / "lm").write_bytes(
         b"\\data\\\n%b\n\\1-grams:\n%b\n\\2-grams:\n-1\t<s> un\n\n\\end\\\n" % (counts, words)
     )
     assert load_kenlm(tmp_path / "lm").score("zzz", bos=False, eos=False) == -100
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_name_need_not_be_text(tmp_path: Path) -> None:
