@@ -191,8 +191,8 @@ def _extend(
     word_SC = best.indices % words
     # The candidates are chosen in 32 bits, their scores summed in 64, as those of pairs are.
     exact_SC = before_B1[row_SC, 0] + log_prob_BV[row_SC, word_SC].double()
-    exact_SC = decoding.to_cpu(exact_SC.masked_fill(torch.isneginf(best.values), -torch.inf))
-    columns = zip(row_SC.tolist(), word_SC.tolist(), exact_SC.tolist(), strict=True)
+    total_SC = decoding.to_cpu(exact_SC.masked_fill(torch.isneginf(best.values), -torch.inf))
+    columns = zip(row_SC.tolist(), word_SC.tolist(), total_SC.tolist(), strict=True)
     return [list(map(_Candidate, *column)) for column in columns]
 
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ from phrasescore.tokenisation import tokenise_lines
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
-    from phrasescore.translator import Translation
+    from phrasescore.translator import Translation, Translator
 
 _BATCHES_AT_ONCE = 32
 _PICTURES = 4
@@ -114,11 +115,25 @@ def run(args: argparse.Namespace) -> int:
     lines = lines_of(sys.stdin.buffer, name, reporter.log) if is_typed else text_lines(args.text, reporter.log)
     # A progress bar would interleave with translations on the terminal.
     progress = Reporter(quiet=args.quiet or is_typed or (args.output == STANDARD_STREAM and sys.stdout.isatty()))
+    at_once = 1 if is_typed else _BATCHES_AT_ONCE * args.batch_size
+    alignments = _translate(args, translator, chunks(lines, at_once), progress)
+    translator.unknown.warn_if_many(name, "network", reporter.log)
+    if args.attention:
+        if not alignments:
+            raise UserError("--attention: there is no sentence to draw; give one with words")
+        draw_alignments(alignments, args.attention)
+    return 0
+
+
+def _translate(
+    args: argparse.Namespace, translator: Translator, chunks: Iterable[list[bytes]], progress: Reporter
+) -> list[Alignment]:
+    """Write the translations of the lines; return the first alignments."""
     alignments: list[Alignment] = []
     done, started = 0, time.monotonic()
     with open_output(args.output) as output, progress.task("translating") as task:
-        for some in chunks(lines, 1 if is_typed else _BATCHES_AT_ONCE * args.batch_size):
-            sentences = some if args.tokenise is None else tokenise_lines(some, args.tokenise)
+        for lines in chunks:
+            sentences = lines if args.tokenise is None else tokenise_lines(lines, args.tokenise)
             for sentence, found in zip(sentences, translator.translate(sentences, done), strict=True):
                 output.write((_record(sentence, found, args) if args.json else found[0].text if found else b"") + b"\n")
                 if found and found[0].attention_TL is not None and len(alignments) < _PICTURES:
@@ -126,12 +141,7 @@ def run(args: argparse.Namespace) -> int:
             output.flush()
             done += len(sentences)
             task.update(None, f"{done:,} sentences, {done / (time.monotonic() - started):,.0f} sentences/s")
-    translator.words.warn_if_many_unknown(name, "network", reporter.log)
-    if args.attention:
-        if not alignments:
-            raise UserError("--attention: there is no sentence to draw; give one with words")
-        draw_alignments(alignments, args.attention)
-    return 0
+    return alignments
 
 
 def _record(sentence: bytes, translations: list[Translation], args: argparse.Namespace) -> bytes:
