@@ -68,15 +68,17 @@ def test_tables_are_read_once_for_all_weights(tmp_path: Path) -> None:
     """
     for name in ("moses.ini", "phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lm.fr.arpa"):
         (tmp_path / name).write_bytes((MINI / name).read_bytes())
+    source = tmp_path / "in"
+    source.write_bytes(b"".join((MINI / "dev.en").read_bytes().splitlines(keepends=True)[:9]))
     ini, toolkit = MosesIni.read(tmp_path / "moses.ini"), EmbeddedToolkit(1)
     other = ini.weights() | {"LM0": [0.01], "WordPenalty0": [-3.0]}
-    with toolkit.translator(ini, MINI / "dev.en", tmp_path) as translate:
+    with toolkit.translator(ini, source, tmp_path) as translate:
         translate(ini.weights(), tmp_path / "first")
         (tmp_path / "phrase-table.gz").rename(tmp_path / "gone")
         translate(other, tmp_path / "second")
         translate(ini.weights(), tmp_path / "third")
     (tmp_path / "gone").rename(tmp_path / "phrase-table.gz")
-    with toolkit.translator(ini, MINI / "dev.en", tmp_path) as translate:
+    with toolkit.translator(ini, source, tmp_path) as translate:
         translate(other, tmp_path / "alone")
     first, second, third, alone = ((tmp_path / name).read_bytes() for name in ("first", "second", "third", "alone"))
     assert first == third != second == alone
