@@ -15,7 +15,7 @@ import numpy as np
 
 from moses_integration.decoder.phrases import Feature, Floats, Indices, TargetPhrase, Words
 from moses_integration.decoder.tables import ReorderingTable
-from moses_integration.ini.reordering_type import ReorderingType
+from moses_integration.ini.feature_line import ReorderingType
 
 RELATIONS = MONOTONE, SWAP, LEFT, RIGHT = range(4)
 """Position of a phrase relative to the previous one: adjacent after, adjacent before, elsewhere left, right."""

@@ -8,8 +8,9 @@ from moses_integration.ini.additions import (
     first_weight,
     score_count,
 )
-from moses_integration.ini.lines import parse_truth, quote_text, split_fields
-from moses_integration.ini.moses_ini import IGNORED, IN_CONTEXT, LABEL, FeatureLine, MosesIni, Weights, files_at
+from moses_integration.ini.feature_line import IN_CONTEXT, FeatureLine
+from moses_integration.ini.lines import IGNORED, parse_truth, quote_text, split_fields
+from moses_integration.ini.moses_ini import LABEL, MosesIni, Weights, files_at
 
 __all__ = [
     "IGNORED",

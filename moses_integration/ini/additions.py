@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from moses_integration.ini.feature_line import IN_CONTEXT, FeatureLine
 from moses_integration.ini.lines import split_fields
-from moses_integration.ini.moses_ini import IN_CONTEXT, LABEL, PATHS, FeatureLine, MosesIni, files_at
+from moses_integration.ini.moses_ini import LABEL, PATHS, MosesIni, files_at
 from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE, open_input
 from phrasescore.table.entry import LineFault, cut_line

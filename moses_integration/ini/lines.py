@@ -13,12 +13,36 @@ from pathlib import Path
 
 from phrasescore.errors import UserError
 from phrasescore.files import open_input
-from phrasescore.words import parse_number, quote
+from phrasescore.words import quote
 
 TRIMMED = " \t\r\n"
 """Characters that Moses trims from lines (moses/Util.h)."""
 _HEADER = re.compile(r"\[([^\]]*)\]")
 _TRUTHS = {**dict.fromkeys(("true", "yes", "y", "1"), True), **dict.fromkeys(("false", "no", "n", "0"), False)}
+IGNORED = frozenset(
+    {
+        # The input is that of our command.
+        *("input-file",),
+        # Annotations of the output.
+        *("print-id", "print-passthrough", "print-alignment-info", "output-hypo-score", "report-segmentation"),
+        *("report-segmentation-enriched", "report-all-factors", "sort-word-alignment", "start-translation-id"),
+        *("show-weights", "recover-input-path"),
+        # N-best lists.
+        *("n-best-list", "lattice-samples", "n-best-factor", "labeled-n-best-list", "n-best-trees"),
+        *("include-segmentation-in-n-best", "print-alignment-info-in-n-best", "report-all-factors-in-n-best"),
+        *("print-passthrough-in-n-best",),
+        # Reports in separate files.
+        *("translation-details", "translation-all-details", "tree-translation-details", "alignment-output-file"),
+        *("output-unknowns", "output-word-graph", "output-search-graph", "output-search-graph-extended"),
+        *("output-search-graph-slf", "output-search-graph-hypergraph", "output-search-graph-pb"),
+        *("unpruned-search-graph", "include-lhs-in-search-graph", "print-all-derivations"),
+        # The server.
+        *("server", "daemon", "serial", "server-port", "server-log", "server-timeout", "server-maxconn"),
+        *("server-maxconn-backlog", "server-keepalive-maxconn", "server-keepalive-timeout", "session-timeout"),
+        *("session-cache-size",),
+    }
+)
+"""Sections that change only Moses' input, output or server (moses/Parameter.cpp)."""
 _LARGEST = 1 << 20
 """Bytes of a file, far more than any real moses.ini has."""
 
@@ -58,15 +82,6 @@ class IniLines:
     def values(self, section: str) -> list[str]:
         """Return the values of a section without comments, surrounding spaces and empty lines."""
         return [value for _, value in self.rows(section)]
-
-    def number(self, section: str, default: float) -> float:
-        """Return the first value of a section as a number, like Moses, or the default if there is none."""
-        for row, value in self.rows(section):
-            try:
-                return parse_number(value)
-            except ValueError as error:
-                raise self.fault(row, f"[{section}] is not a number", "fix the line") from error
-        return default
 
     # Error messages
 

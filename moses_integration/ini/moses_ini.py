@@ -9,13 +9,19 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from moses_integration.ini.lines import TRIMMED, IniLines, quote_text, read_lines, split_fields, without_comment
+from moses_integration.ini.feature_line import IN_CONTEXT, FeatureLine
+from moses_integration.ini.lines import (
+    IGNORED,
+    TRIMMED,
+    IniLines,
+    quote_text,
+    read_lines,
+    split_fields,
+    without_comment,
+)
 from moses_integration.ini.old_format import convert_old_format
-from moses_integration.ini.reordering_type import ReorderingType
 from phrasescore.errors import UserError
 from phrasescore.files import real_path, write_atomically
 from phrasescore.words import parse_number
@@ -34,74 +40,11 @@ PATHS = (
 _ENDINGS = ("", ".gz", ".minphr", ".minlexr", ".binphr.idx", ".binlexr.idx")
 """Suffixes that Moses appends to a path (LexicalReorderingTable.cpp, PhraseDictionaryCompact.cpp, PDTAimp.cpp)."""
 
-IN_CONTEXT = "in-context"
-"""Argument of a phrase table: the number of columns that each per-text table has in addition to the named file.
-
-Moses and moses2 stop at the unknown argument, so no decoder takes the ini for a complete system.
-"""
-IGNORED = frozenset(
-    {
-        # The input is that of our command.
-        *("input-file",),
-        # Annotations of the output.
-        *("print-id", "print-passthrough", "print-alignment-info", "output-hypo-score", "report-segmentation"),
-        *("report-segmentation-enriched", "report-all-factors", "sort-word-alignment", "start-translation-id"),
-        *("show-weights", "recover-input-path"),
-        # N-best lists.
-        *("n-best-list", "lattice-samples", "n-best-factor", "labeled-n-best-list", "n-best-trees"),
-        *("include-segmentation-in-n-best", "print-alignment-info-in-n-best", "report-all-factors-in-n-best"),
-        *("print-passthrough-in-n-best",),
-        # Reports in separate files.
-        *("translation-details", "translation-all-details", "tree-translation-details", "alignment-output-file"),
-        *("output-unknowns", "output-word-graph", "output-search-graph", "output-search-graph-extended"),
-        *("output-search-graph-slf", "output-search-graph-hypergraph", "output-search-graph-pb"),
-        *("unpruned-search-graph", "include-lhs-in-search-graph", "print-all-derivations"),
-        # The server.
-        *("server", "daemon", "serial", "server-port", "server-log", "server-timeout", "server-maxconn"),
-        *("server-maxconn-backlog", "server-keepalive-maxconn", "server-keepalive-timeout", "session-timeout"),
-        *("session-cache-size",),
-    }
-)
-"""Sections that change only Moses' input, output or server (moses/Parameter.cpp)."""
-
 LABEL = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 """Labels that mert-moses.pl can read back from an n-best list; it takes a label with `_` for a sparse feature."""
+
 Weights = Mapping[str, Sequence[float]]
 """Weights of features by label."""
-
-
-@dataclass(frozen=True)
-class FeatureLine:
-    """One line of the section `[feature]`: `Class key=value key=value ...`."""
-
-    kind: str
-    """The class name that Moses registers."""
-    label: str
-    """The value of `name=`, or the class and a running number, for instance Distortion0."""
-    arguments: Mapping[str, str]
-    row: int
-    """Index of the line in the file, from 0."""
-
-    @property
-    def width(self) -> int:
-        """Number of scores by `num-features=` or the `type=` of a reordering model; 1 by default."""
-        given = self.arguments.get("num-features")
-        if given is not None:
-            return int(given)
-        if self.kind == "LexicalReordering":
-            with suppress(ValueError):
-                return ReorderingType.parse(self.arguments.get("type", "")).width
-        return 1
-
-    @property
-    def weight_count(self) -> int:
-        """Number of weights: one for each score and each column in context."""
-        return self.width + int(self.arguments.get(IN_CONTEXT, "0"))
-
-    @property
-    def is_phrase_table(self) -> bool:
-        """Whether it is a phrase table, text or binary."""
-        return self.kind.startswith("PhraseDictionary") or self.kind == "ProbingPT"
 
 
 class MosesIni(IniLines):

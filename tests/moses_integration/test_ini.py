@@ -86,7 +86,6 @@ def test_features_and_weights_of_a_real_file() -> None:
     assert [feature.width for feature in ini.features()] == [1, 1, 1, 5, 6, 1, 1]
     assert ini.weights()["TranslationModel0"] == [0.2, 0.2, 0.2, 0.2, 0.15]
     assert ini.sections() == ["input-factors", "mapping", "distortion-limit", "feature", "weight"]
-    assert (ini.number("distortion-limit", -1), ini.number("stack", 200)) == (6, 200)
     assert ini.path_of(ini.phrase_table()) == MINI / "phrase-table.5.gz"
 
 
@@ -600,14 +599,12 @@ def test_bounds(text: str, reason: str) -> None:
         ("[weight]\n\nA0= 1 x\n", "line 3: a weight of A0 is not a number"),
         ("[weight]\nA0= nan\n", "line 2: a weight of A0 is not a number"),
         ("[weight]\nA0= 1_0\n", "line 2: a weight of A0 is not a number"),
-        ("[stack]\n\nmany\n200\n", r"line 3: [stack] is not a number"),
-        ("[stack]\ninf\n", r"line 2: [stack] is not a number"),
     ],
 )
 def test_malformed_lines_are_named(text: str, reason: str) -> None:
     ini = parse(text)
     with pytest.raises(UserError) as caught:
-        (ini.features(), ini.weights(), ini.number("stack", 0))
+        (ini.features(), ini.weights())
     assert reason in str(caught.value)
 
 

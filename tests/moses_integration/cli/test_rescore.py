@@ -131,7 +131,7 @@ def test_numbers_of_another_list(rescore: Rescore, data: Path, tmp_path: Path) -
     assert len(out.read_bytes().splitlines()) == SENTENCES
 
 
-def test_names_of_places_count_as_their_words(rescore: Rescore, data: Path, tuned: Path, tmp_path: Path) -> None:
+def test_tagged_words_count_as_words_without_tags(rescore: Rescore, data: Path, tuned: Path, tmp_path: Path) -> None:
     """Position tags, which `text-table` adds and a decoder copies, do not change how words count."""
     source, nbest = tmp_path / "dev.en", tmp_path / "nbest"
     named = [

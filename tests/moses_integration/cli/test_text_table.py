@@ -58,7 +58,7 @@ def test_an_empty_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
     assert "written, with 0 lines for 0 positions" in capfd.readouterr().err
 
 
-def test_names_are_taken_off(tmp_path: Path) -> None:
+def test_tags_are_removed(tmp_path: Path) -> None:
     lines = [b"a %b b\n", b"\n", b"0 ||| a %b  ||| X= 1 ||| 1\n"]
     (tmp_path / "in").write_bytes(b"".join(lines).replace(b"%b", tag_word(b"word", 12, 3)))
     assert main(["strip-tags", str(tmp_path / "in"), "-o", str(tmp_path / "out")]) == 0

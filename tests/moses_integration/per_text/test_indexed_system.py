@@ -177,7 +177,7 @@ A, B, AB = (
 )
 
 
-def test_each_place_has_its_lines(tmp_path: Path) -> None:
+def test_each_position_has_its_lines(tmp_path: Path) -> None:
     indexed = index_lines(tmp_path, small_system(A, B, AB), b"b a b", b"x a")
     b0, a0, b1, a1 = tag_word(b"b", 0, 0), tag_word(b"a", 0, 1), tag_word(b"b", 0, 2), tag_word(b"a", 1, 1)
     assert [*read_lines(indexed.text)] == [b" ".join((b0, a0, b1)), b"x " + a1]
@@ -199,7 +199,7 @@ def test_words_without_translations_keep_their_form(tmp_path: Path) -> None:
     ]
 
 
-def test_a_phrase_of_words_without_translations_has_a_place(tmp_path: Path) -> None:
+def test_a_phrase_of_words_without_translations_has_a_tag(tmp_path: Path) -> None:
     indexed = index_lines(tmp_path, small_system(AB), b"a b a b")
     first, second = tag_word(b"b", 0, 1), tag_word(b"b", 0, 3)
     assert [*read_lines(indexed.text)] == [b" ".join((b"a", first, b"a", second))]
@@ -250,7 +250,7 @@ def test_other_weights_choose_other_options(tmp_path: Path) -> None:
 # More columns
 
 
-def test_columns_are_those_of_the_place(tmp_path: Path) -> None:
+def test_columns_are_those_of_the_position(tmp_path: Path) -> None:
     options = [Line((b"a",), (word,), (score,)) for word, score in ((b"Q", 0.4), (b"R", 0.2), (b"S", 0.4))]
     columns = Recorded()
     indexed = index_lines(
@@ -348,12 +348,12 @@ def test_columns_must_be_numbers_for_each_option(tmp_path: Path) -> None:
 # Input without a per-text table
 
 
-def test_a_text_with_names_is_refused(tmp_path: Path) -> None:
+def test_a_text_with_tags_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"text.in: line 2: has U\+FDD0"):
         index_lines(tmp_path, small_system(A), b"a", tag_word(b"a", 0, 0))
 
 
-def test_a_table_with_names_is_refused(tmp_path: Path) -> None:
+def test_a_table_with_tags_is_an_error(tmp_path: Path) -> None:
     system = small_system(A, Line((b"b",), (tag_word(b"B", 0, 0),), (0.5,)))
     assert index_lines(tmp_path, system, b"a").lines == 1
     write_lines(tmp_path / "text.in", [b"b"])
@@ -362,7 +362,7 @@ def test_a_table_with_names_is_refused(tmp_path: Path) -> None:
         write_indexed_system(ini, tmp_path / "text.in", tmp_path / "indexed")
 
 
-def test_binary_tables_are_refused(tmp_path: Path) -> None:
+def test_binary_tables_are_errors(tmp_path: Path) -> None:
     ini = small_system(A).write(tmp_path)
     ini.set_kind("T", "PhraseDictionaryCompact")
     write_lines(tmp_path / "in", [b"a"])

@@ -1,11 +1,20 @@
-"""The `type=` of a lexicalised reordering model, for instance `wbe-msd-bidirectional-fe`.
+"""The lines of the section [feature], and the `type=` of a lexicalised reordering model.
 
-Koehn et al. 2005; moses/FF/LexicalReordering/LexicalReordering.cpp and LRModel.h.
+The type, for instance `wbe-msd-bidirectional-fe`, is that of Koehn et al. 2005; see
+moses/FF/LexicalReordering/LexicalReordering.cpp and LRModel.h.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+
+IN_CONTEXT = "in-context"
+"""Argument of a phrase table: the number of columns that each per-text table has in addition to the named file.
+
+Moses and moses2 stop at the unknown argument, so no decoder takes the ini for a complete system.
+"""
 
 _CLASSES = {
     # The class of each relation: monotone, swap, left, right (LR/LRModel.h).
@@ -64,3 +73,37 @@ class ReorderingType:
     def width(self) -> int:
         """Number of scores of a phrase pair."""
         return self.count * (self.backward + self.forward)
+
+
+@dataclass(frozen=True)
+class FeatureLine:
+    """One line of the section `[feature]`: `Class key=value key=value ...`."""
+
+    kind: str
+    """The class name that Moses registers."""
+    label: str
+    """The value of `name=`, or the class and a running number, for instance Distortion0."""
+    arguments: Mapping[str, str]
+    row: int
+    """Index of the line in the file, from 0."""
+
+    @property
+    def width(self) -> int:
+        """Number of scores by `num-features=` or the `type=` of a reordering model; 1 by default."""
+        given = self.arguments.get("num-features")
+        if given is not None:
+            return int(given)
+        if self.kind == "LexicalReordering":
+            with suppress(ValueError):
+                return ReorderingType.parse(self.arguments.get("type", "")).width
+        return 1
+
+    @property
+    def weight_count(self) -> int:
+        """Number of weights: one for each score and each column in context."""
+        return self.width + int(self.arguments.get(IN_CONTEXT, "0"))
+
+    @property
+    def is_phrase_table(self) -> bool:
+        """Whether it is a phrase table, text or binary."""
+        return self.kind.startswith("PhraseDictionary") or self.kind == "ProbingPT"
