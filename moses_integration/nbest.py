@@ -60,11 +60,7 @@ class NbestEntry:
     """Fields after the total: segmentation, alignment. An empty alignment is a space."""
 
     def features(self) -> dict[str, list[float]]:
-        """Return the feature values (natural logs of probabilities) by label, in the file's order.
-
-        Raises:
-            ValueError: the scores are malformed.
-        """
+        """Return the feature values (natural logs of probabilities) by label, in the file's order."""
         features: dict[str, list[float]] = {}
         label: str | None = None
         for token in self.scores.split(b" "):
@@ -99,11 +95,7 @@ def format_features(features: Mapping[str, Sequence[float]]) -> bytes:
 
 
 def parse_entry(line: bytes) -> NbestEntry:
-    """Parse a line without its line feed.
-
-    Raises:
-        ValueError: the line is malformed.
-    """
+    """Parse a line without its line feed; a ValueError says how it is malformed."""
     fields = line.split(_BAR + b" ", 3)
     if len(fields) == 3:
         # A list with totals only.
@@ -159,11 +151,7 @@ class Segment(NamedTuple):
 
 
 def segments_of(entry: NbestEntry) -> list[Segment]:
-    """Return the phrases of an n-best entry, in target order.
-
-    Raises:
-        ListFault: the segmentation is missing, or does not match the words.
-    """
+    """Return the phrases of an n-best entry, in target order; a ListFault says what its segmentation lacks."""
     try:
         sides = [field.split(b"=") for field in words_of(entry.extras[0])]
         sources, ranges = ([[int(position) for position in side[i].split(b"-")] for side in sides] for i in (0, 1))

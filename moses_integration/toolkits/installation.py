@@ -73,11 +73,7 @@ def run_step(
     stdin: Path | None = None,
     stdout: Path | None = None,
 ) -> None:
-    """Run a command with its messages in `log`, and check that every artefact exists and is not empty.
-
-    Raises:
-        StepFailure: the command fails, or an artefact is missing or damaged.
-    """
+    """Run a command with its messages in `log`, and check that it leaves every artefact whole; else a StepFailure."""
     words = [str(word) for word in command]
     code = _run(step, words, log, stdin, stdout)
     if code:

@@ -88,11 +88,7 @@ def component_names(features: Mapping[str, Sized]) -> tuple[str, ...]:
 
 
 def from_nbest(entries: Iterable[NbestEntry], references: Sequence[Sequence[bytes]]) -> Candidates:
-    """Score n-best entries against the references of each sentence, as Moses' `extractor` does.
-
-    Raises:
-        ListFault: the entries do not match each other or the references.
-    """
+    """Score n-best entries against the references of each sentence, as Moses' `extractor` does."""
     texts: list[list[bytes]] = [[] for _ in references]
     rows: list[list[list[float]]] = [[] for _ in references]
     names: tuple[str, ...] | None = None

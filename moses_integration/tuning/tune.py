@@ -99,13 +99,10 @@ class Tuner:
         checkpoint: TuningCheckpoint | None = None,
         progress: ProgressCallback = no_progress,
     ) -> Tuning:
-        """Tune from the ini's weights with one seed.
+        """Tune from the ini's weights with one seed of the random starts.
 
-        Args:
-            seed: of the random starts.
-            report: called after each iteration.
-            checkpoint: saves the steps, and has the steps of an interrupted run.
-            progress: receives the progress, relative to the maximum number of iterations.
+        The checkpoint saves the steps, and has the steps of an interrupted run. `report` is called after each
+        iteration; the progress is relative to the maximum number of iterations.
         """
         tried = [self._start_F]
         lists = Candidates.from_lists(self._names, [], [])
