@@ -50,12 +50,7 @@ _UNGUARDED = (
 def map_ordered(
     task: Callable[[Item], Result], items: Iterable[Item], workers: Workers
 ) -> Generator[Result, None, None]:
-    """Yield the task's result for each item, in order; a bounded number of items is read ahead.
-
-    Raises:
-        WorkersLostError: workers are lost repeatedly.
-        BaseException: the error of the task for the first item that fails.
-    """
+    """Yield the task's result for each item, in order; a bounded number of items is read ahead."""
     if workers is None:
         yield from map(task, items)
         return
@@ -85,9 +80,6 @@ def start_workers(killed: str, processes: int | None = None, scheduler: str | No
         killed: the message if workers are killed repeatedly, most likely for lack of memory.
         processes: number of local processes; None for one per core. 1 yields None, for this process.
         scheduler: address of a Dask scheduler, whose workers replace local processes.
-
-    Raises:
-        UserError: there is no such scheduler, it has no workers, or Dask is not installed.
     """
     if scheduler is not None:
         from phrasescore.dask_workers import dask_workers
@@ -134,7 +126,7 @@ class ProcessPool:
         with self._lock:
             self._is_closed = True
             for process in self._processes.values():
-                process.kill()
+                process.process.kill()
         self._threads.shutdown(cancel_futures=True)
         for number in [*self._processes]:
             self._drop(number)
@@ -194,19 +186,16 @@ class _Process:
         self.task: Callable[[Any], Any] | None = None
         self.has_begun = False
         # Python kills daemons when it exits.
-        self._process = context.Process(target=_serve, args=(theirs, number, threads), daemon=True)
-        self._process.start()
+        self.process = context.Process(target=_serve, args=(theirs, number, threads), daemon=True)
+        self.process.start()
         theirs.close()
-
-    def kill(self) -> None:
-        self._process.kill()
 
     def end(self) -> int:
         """Kill the process and return its exit code, which is its own if it has exited already."""
         self.pipe.close()
-        self._process.kill()
-        self._process.join()
-        return self._process.exitcode or 0
+        self.process.kill()
+        self.process.join()
+        return self.process.exitcode or 0
 
 
 # In the worker processes

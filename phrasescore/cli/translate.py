@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
     progress = Reporter(quiet=args.quiet or is_typed or (args.output == STANDARD_STREAM and sys.stdout.isatty()))
     at_once = 1 if is_typed else _BATCHES_AT_ONCE * args.batch_size
     alignments = _translate(args, translator, chunks(lines, at_once), progress)
-    translator.unknown.warn_if_many(name, "network", reporter.log)
+    translator.words.warn_if_many_unknown(name, "network", reporter.log)
     if args.attention:
         if not alignments:
             raise UserError("--attention: there is no sentence to draw; give one with words")

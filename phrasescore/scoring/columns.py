@@ -37,9 +37,6 @@ class Column:
 
         Log-probabilities are clipped at `FLOOR` and at 0, which only rounding errors exceed; the latter are not
         counted. So each number is in (0, 1]. Other values are clipped at `FLOOR` and `LARGEST`.
-
-        Raises:
-            ValueError: a value is NaN.
         """
         if np.isnan(values_N).any():
             raise ValueError("a score is not a number")

@@ -64,14 +64,6 @@ class EncodedPairs:
         alone = self.sources.alone() if isinstance(self.sources, PhrasesInSentences) else self.sources
         return _count_unknown(alone)[self.source_of_pair]
 
-    def in_input_order(self, values_PK: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return values of the pairs in the order of the occurrences."""
-        if self.order is None:
-            return values_PK
-        restored_PK = np.empty_like(values_PK)
-        restored_PK[self.order] = values_PK
-        return restored_PK
-
 
 class EncoderDecoderScorer(PhraseScorer):
     """Scores with a trained encoder-decoder, or with the mean of several.
@@ -137,7 +129,9 @@ class EncoderDecoderScorer(PhraseScorer):
             (int(pairs.sources.lengths[pairs.source_of_pair].sum()), int(pairs.targets.lengths.sum())), self.direction
         )
         counts = WordCounts(words[0], int(source_N.sum()), words[1], int(target_N.sum()))
-        return Scores(pairs.in_input_order(values_NK), counts)
+        if pairs.order is not None:
+            values_NK[pairs.order] = values_NK.copy()
+        return Scores(values_NK, counts)
 
     def encode(self, occurrences: Occurrences) -> EncodedPairs:
         """Return the word ids of occurrences, with equal sources adjacent."""

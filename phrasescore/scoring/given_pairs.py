@@ -22,14 +22,10 @@ Text = str | bytes
 class Frame(Protocol):
     """A pandas DataFrame, or an object with the same interface."""
 
-    @property
-    def columns(self) -> Any:
-        """The names of its columns."""
-        ...
+    columns: Any
 
     def __getitem__(self, name: str) -> Any:
         """Return a column."""
-        ...
 
 
 GivenPhrases = Iterable[tuple[Text, tuple[int, int], Text]] | Frame

@@ -30,9 +30,7 @@ class _Description:
     """The description of a shard."""
 
     shard: int
-    """The number of the shard, from 1."""
     of: int
-    """The number of shards."""
     fingerprint: dict[str, Any]
     """Everything that determines the whole table: the SHA-256 of the input table and of the networks, the options."""
     sha256: str
@@ -58,16 +56,11 @@ def without_descriptions(paths: Sequence[Path]) -> list[Path]:
 
 
 def join_shards(paths: Sequence[Path], output: str | Path) -> int:
-    """Join shards, given in any order, to a table; return its number of lines.
-
-    Args:
-        paths: the shards that `annotate` wrote.
-        output: the output file, `-` for standard output.
+    """Join shards that `annotate` wrote, given in any order, to a table; return its number of lines.
 
     Raises:
-        UserError: a shard is missing, repeated, damaged or of another table, no shard has a line, or the output cannot
-            be written, has another compression, or is a shard. Then no output is written, and an old file stays
-            unchanged.
+        UserError: a shard is missing, repeated, damaged or of another table, no shard has a line, or the output has
+            another compression or is a shard. Then an old output stays unchanged.
     """
     require_writable(output, inputs=[*paths, *map(description_of, paths)])
     for path in paths:
