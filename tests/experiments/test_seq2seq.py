@@ -320,7 +320,7 @@ def small(folder: Path, changes: list[str] | None = None, text: str = SMALL) -> 
     [
         ("title = 'x'", r"has no \[\[systems\]\]"),
         ("[[system]]\nname = 'x'", "did you mean `systems`"),
-        ("[[systems]]\nname = 'x'\nextends = 'y'", "system `x` has no name of its own, or extends none"),
+        ("[[systems]]\nname = 'x'\nextends = 'y'", "system `x` has no unique name, or extends no earlier system"),
         ("[[systems]]\nname = 'x'\n[[systems]]\nname = 'x'", "system `x`"),
         ("[[searches]]\nbeem = 3\n[[systems]]\nname = 'x'", r"\[\[searches\]\]: --beem: .*did you mean `--beam`"),
         ("[[searches]]\nseed = 3\n[[systems]]\nname = 'x'", r"\[\[searches\]\]: seed: is for drawing translations"),
