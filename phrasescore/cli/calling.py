@@ -20,9 +20,7 @@ _SIGNALLED = 128
 """Higher exit codes mean that a signal has interrupted the command."""
 
 
-def call(
-    parser: argparse.ArgumentParser, command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback
-) -> None:
+def call(parser: CommandParser, command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback) -> None:
     """Run a command.
 
     Args:
