@@ -220,7 +220,7 @@ def look_up(
                 if input_ == phrase:
                     candidates[output] = table_probability(entry, direction, reader)
                 elif input_ != previous:
-                    yield entry.occurrences(side, 0.0), zlib.crc32(input_), input_
+                    yield entry.occurrences(side) or 0.0, zlib.crc32(input_), input_
                 previous = input_
 
     return candidates, [phrase for _, _, phrase in _largest(others, inputs())]

@@ -241,7 +241,7 @@ def _read_lines(
         if config.weight_by_count:
             joint_counts.append(joint)
             digest.update(joint.tobytes())
-        lines += chunk.lines_read
+        lines += len(chunk.lines)
         progress(chunk.share_read, counted(lines, "line"))
     if config.weight_by_count and not has_counts:
         raise UserError(f"{display_name(table)}: has lines without joint counts; leave `weight_by_count` out")

@@ -61,7 +61,8 @@ def load_table(reader: TableReader) -> LoadedTable:
     for chunk in reader:
         for entry in chunk.entries:
             probability = table_probability(entry, "target-given-source", reader)
-            pairs.setdefault(entry.source, []).append((entry.target, probability, entry.occurrences("pair", 1.0)))
+            count = entry.occurrences("pair")
+            pairs.setdefault(entry.source, []).append((entry.target, probability, 1.0 if count is None else count))
     if not pairs:
         raise UserError(f"{display_name(reader.path)}: has no lines; give a table with phrase pairs")
     together = [pair for outputs in pairs.values() for pair in outputs]

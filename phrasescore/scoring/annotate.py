@@ -28,7 +28,7 @@ from phrasescore.scoring.columns import NEUTRAL
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, ScoringTask
 from phrasescore.scoring.shards import describe_shard, description_of
-from phrasescore.table.entry import LineFault, cut_line
+from phrasescore.table.entry import Entry, LineFault, cut_line
 from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.table.reader import CHUNK_LINES, Block, Chunk, LineChecker, count_blocks, read_blocks
 from phrasescore.table.selection import phrases_in_texts
@@ -104,7 +104,7 @@ class Annotation:
         scores = self.scoring(Occurrences(*self._factors.network_phrases(chunk.entries)))
         texts = [column.texts(values_N) for column, values_N in zip(columns, scores.values_NK.T, strict=True)]
         lines = self._annotated(chunk, [b" ".join(line) for line in zip(*(text for text, _ in texts), strict=True)])
-        counts.lines_written = len(chunk.entries) + len(chunk.faulty)
+        counts.lines_written = len(chunk.lines)
         counts.pairs_clipped = sum(clipped for _, clipped in texts)
         counts.words, counts.score_sum = scores.words, float(scores.first_N.sum())
         if block.shape.columns is not None:
@@ -122,8 +122,8 @@ class Annotation:
             self.table, keep_faulty=self.keep_faulty, shape=block.shape, factors=self._factors, last_score=self.replaced
         )
         chunk = checker.check(block)
-        counts.lines_read, counts.faulty_lines = chunk.lines_read, len(chunk.faulty)
-        for faulty in chunk.faulty.values():
+        counts.lines_read, counts.faulty_lines = len(chunk.lines), len(chunk.faulty)
+        for faulty in chunk.faulty:
             error = checker.error(faulty.number, faulty.fault)
             if faulty.fault.is_about_the_table:
                 raise error
@@ -131,23 +131,22 @@ class Annotation:
         if self.only_sources is not None:
             chunk = chunk.keep_sources(self.only_sources)
         if self.replaced is not None:
-            chunk = replace(chunk, entries=[entry.without_last_score() for entry in chunk.entries])
+            lines = (line.without_last_score() if isinstance(line, Entry) else line for line in chunk.lines)
+            chunk = replace(chunk, lines=list(lines))
         counts.faulty_lines_kept = len(chunk.faulty)
         return chunk
 
     def _annotated(self, chunk: Chunk, texts: Iterable[bytes]) -> list[bytes]:
-        """Return the lines of a chunk with the new columns.
-
-        An invalid line gets neutral columns if it has a score field. It stays unchanged if it has none or is too long.
-        """
-        lines = [entry.with_columns(text) for entry, text in zip(chunk.entries, texts, strict=True)]
-        neutral = b" ".join([NEUTRAL] * len(self.scoring.columns))
-        for index in sorted(chunk.faulty):
-            line = chunk.faulty[index].line
-            with suppress(LineFault):
-                line = cut_line(line).with_columns(neutral)
-            lines.insert(index, line)
+        """Return the lines of a chunk with the new columns."""
+        annotated = (entry.with_columns(text) for entry, text in zip(chunk.entries, texts, strict=True))
+        lines = [next(annotated) if isinstance(line, Entry) else self._neutral(line.line) for line in chunk.lines]
         return [*lines, chunk.continued]
+
+    def _neutral(self, line: bytes) -> bytes:
+        """Return an invalid line with neutral columns, unchanged if it has no score field or is too long."""
+        with suppress(LineFault):
+            return cut_line(line).with_columns(b" ".join([NEUTRAL] * len(self.scoring.columns)))
+        return line
 
 
 def annotate(

@@ -79,27 +79,19 @@ def check_table(
     limit: int | None = None,
     progress: ProgressCallback = no_progress,
 ) -> TableReport:
-    """Check a whole table and report its content.
+    """Check a table, or its first `limit` lines, and report its content.
 
-    Args:
-        path: the table.
-        columns: the number of score columns, as in `num-features` of moses.ini.
-        limit: the number of lines to read.
-        progress: progress callback.
-
-    Raises:
-        UserError: the file cannot be read at all, or its compressed data is damaged.
+    `columns` is the number of score columns, as in `num-features` of moses.ini.
     """
     checker = _Checker(columns)
     reader = TableReader(path, keep_faulty=True, limit=limit)
     for chunk in reader:
-        good = iter(chunk.entries)
-        for index in range(chunk.lines_read):
+        for line in chunk.lines:
             checker.report.lines += 1
-            if index in chunk.faulty:
-                checker.fault(chunk.faulty[index].fault)
+            if isinstance(line, Entry):
+                checker.add(line)
             else:
-                checker.add(next(good))
+                checker.fault(line.fault)
         progress(chunk.share_read, counted(checker.report.lines, "line"))
     checker.report.factors = reader.shape.factors
     checker.finish(path)
@@ -113,8 +105,10 @@ class _Checker:
         self.report = TableReport()
         self.expected_columns = expected_columns
         self.last_key = b""
-        self.source_runs = SourceRuns()
-        # Hashes of the targets of the current source, as in SourceRuns.
+        self.source: bytes | None = None
+        # Hashes, because the sources of a large table take too much memory: of each run of lines with one source, and
+        # of the targets of the current source.
+        self.runs = array("q")
         self.targets: set[int] = set()
         self.is_sorted = True
         self.oddly_spaced = 0
@@ -196,7 +190,9 @@ class _Checker:
         key = entry.line[: entry.line.index(SEPARATOR) + len(SEPARATOR)]
         self.is_sorted = self.is_sorted and key >= self.last_key
         self.last_key = key
-        if self.source_runs.add(entry.source):
+        if entry.source != self.source:
+            self.source = entry.source
+            self.runs.append(hash(entry.source))
             self.targets.clear()
         target = hash(entry.target)
         self.report.repeated_pairs += target in self.targets
@@ -205,7 +201,7 @@ class _Checker:
     def finish(self, path: str | Path) -> None:
         """Add the problems and notes that depend on the whole table."""
         report = self.report
-        report.distinct_sources = self.source_runs.distinct()
+        report.distinct_sources = len(np.unique(np.frombuffer(self.runs, np.int64)))
         if not report.lines:
             self.file_problem("is empty, so that nothing can be translated with it; check how it was made")
         if max(report.factors) > 1:
@@ -213,7 +209,7 @@ class _Checker:
                 f"a factored table: {describe_factors(*report.factors)}; networks learn factor 0 unless `train "
                 "--factor` names others, and the embedded decoder cannot load the table"
             )
-        if report.distinct_sources < len(self.source_runs):
+        if report.distinct_sources < len(self.runs):
             report.notes.append(
                 "lines of one source are not together: ProbingPT and on-disk tables cannot be made of it"
             )
@@ -242,28 +238,3 @@ class _Checker:
         elif (compression == "gz") != (path.suffix == ".gz"):
             kind = "gzip data" if compression else "plain text"
             self.file_problem(f"is {kind} under the name {path.name}, and Moses goes by the name; rename it")
-
-
-class SourceRuns:
-    """Counts runs of consecutive lines with the same source."""
-
-    def __init__(self) -> None:
-        self._last: bytes | None = None
-        # Hashes, because the sources of a large table take too much memory.
-        self._hashes = array("q")
-
-    def __len__(self) -> int:
-        """Return the number of runs."""
-        return len(self._hashes)
-
-    def add(self, source: bytes) -> bool:
-        """Add the source of the next line; return whether it starts a new run."""
-        if source == self._last:
-            return False
-        self._last = source
-        self._hashes.append(hash(source))
-        return True
-
-    def distinct(self) -> int:
-        """Return the number of distinct sources; a grouped table has as many runs."""
-        return len(np.unique(np.frombuffer(self._hashes, np.int64)))

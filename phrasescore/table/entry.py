@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Literal, NamedTuple, get_args, overload
+from typing import Literal, NamedTuple, get_args
 
 from phrasescore.files import LONGEST_LINE
 from phrasescore.words import join_words, moses_number, parse_number, quote, split_words
@@ -81,21 +81,15 @@ class Entry(NamedTuple):
         # Moses itself ends a line whose last field is empty with ` |||`.
         return fields[:-1] if fields and not fields[-1] else fields
 
-    @overload
-    def occurrences(self, of: Counted) -> float | None: ...
-
-    @overload
-    def occurrences(self, of: Counted, default: float) -> float: ...
-
-    def occurrences(self, of: Counted, default: float | None = None) -> float | None:
-        """Return how often the target, the source or the pair was extracted; `default` if the table lacks the count."""
+    def occurrences(self, of: Counted) -> float | None:
+        """Return how often the target, the source or the pair was extracted; None if the table lacks the count."""
         fields = self.other_fields()
         counts = split_words(fields[1]) if len(fields) > 1 else []
         try:
             count = parse_number(counts[_COUNTS.index(of)])
         except (IndexError, ValueError):
-            return default
-        return count if count >= 0 else default
+            return None
+        return count if count >= 0 else None
 
 
 def without_end(line: bytes) -> bytes:
@@ -104,11 +98,7 @@ def without_end(line: bytes) -> bytes:
 
 
 def cut_line(line: bytes) -> Entry:
-    """Split a line, with its line end, into fields without validating them.
-
-    Raises:
-        LineFault: it has fewer than three fields, or LONGEST_LINE bytes.
-    """
+    """Split a line, with its line end, into fields without validating their content."""
     fields = line.split(SEPARATOR, 3)
     if len(fields) < 3 or len(line) >= LONGEST_LINE:
         raise fault_of_the_whole(line)
@@ -128,15 +118,11 @@ def cut_source(line: bytes) -> bytes | None:
 
 
 def parse_line(line: bytes) -> Entry:
-    """Split a line, with its line end, and validate its phrases and scores.
-
-    Raises:
-        LineFault: Moses would reject or misread the line.
-    """
+    """Split a line, with its line end; raise LineFault if Moses would reject or misread its phrases or scores."""
     if line.find(b"\0") >= 0:
         raise LineFault("line", "holds a NUL byte", "the file is damaged or not UTF-8; convert or rebuild it")
     entry = cut_line(line)
-    check_phrases(entry.source, entry.target)
+    _check_phrases(entry.source, entry.target)
     _check_scores(entry.scores)
     return entry
 
@@ -151,13 +137,7 @@ def fault_of_the_whole(line: bytes) -> LineFault:
     return LineFault("line", f"has {found}, at least 3 are needed", "write `source ||| target ||| scores`")
 
 
-def check_phrases(source: bytes, target: bytes) -> None:
-    """Validate phrases, with single spaces between words, and reject labels of hierarchical rules.
-
-    Raises:
-        LineFault: a phrase has labels, words that differ in the number of factors or lack one, more than MOST_WORDS
-            words or MOST_BYTES bytes, or the source is empty.
-    """
+def _check_phrases(source: bytes, target: bytes) -> None:
     if not source:
         raise LineFault("field 1 (source)", "is empty", "remove the line; Moses would skip it")
     both = source + target
@@ -170,11 +150,7 @@ def check_phrases(source: bytes, target: bytes) -> None:
 
 
 def check_factors(field: str, phrase: bytes) -> None:
-    """Check that the words of a phrase have the same number of factors, and that no factor is empty.
-
-    Raises:
-        LineFault: the factors are inconsistent. Moses would misread the words silently.
-    """
+    """Raise LineFault if words have other numbers of factors or empty ones, which Moses would misread silently."""
     if FACTOR_DELIMITER not in phrase:
         return
     words = [word.split(FACTOR_DELIMITER) for word in phrase.split(b" ")]
@@ -196,14 +172,10 @@ def count_factors(phrase: bytes) -> int:
 
 
 def check_length(field: str, phrase: bytes) -> None:
-    """Check the length of a phrase with single spaces between words.
-
-    Raises:
-        LineFault: it has more than MOST_WORDS words or MOST_BYTES bytes.
-    """
+    """Raise LineFault if a phrase with single spaces between words is too long."""
     if len(phrase) > MOST_BYTES or phrase.count(b" ") >= MOST_WORDS:
         reason = f"has more than {MOST_WORDS:,} words or {MOST_BYTES:,} bytes"
-        raise LineFault(field, reason, "so long is no phrase; remove the line")
+        raise LineFault(field, reason, "no phrase is so long; remove the line")
 
 
 def _check_labels(field: str, phrase: bytes) -> None:
@@ -235,8 +207,7 @@ def _check_scores(scores: bytes) -> None:
 def parse_scores(scores: bytes, field: str = "field 3 (scores)") -> list[float]:
     """Parse the scores of a field as Moses does, in 32 bits; `field` is its name in messages.
 
-    Raises:
-        LineFault: there is no score, Moses would reject a score, or would silently read it as NaN or infinity.
+    A score that Moses would reject, or read as NaN or infinity, is a LineFault.
     """
     found = []
     for token in split_words(scores):
@@ -246,10 +217,10 @@ def parse_scores(scores: bytes, field: str = "field 3 (scores)") -> list[float]:
             reason = "has something that Moses cannot read as a number"
             raise LineFault(field, reason, "rebuild the table or fix the line", found=token) from None
         if number < 0:
-            reason = "has a number below 0, of which Moses makes NaN without a word"
+            reason = "has a number below 0, which Moses silently reads as NaN"
             raise LineFault(field, reason, "columns are probabilities, not logarithms; rebuild the table", found=token)
         if math.isinf(number):
-            reason = "has a number beyond 32 bits, which is infinite in Moses without a word"
+            reason = "has a number beyond 32 bits, which Moses silently reads as infinity"
             raise LineFault(field, reason, "rebuild the table or fix the line", found=token)
         found.append(number)
     if not found:
@@ -258,11 +229,7 @@ def parse_scores(scores: bytes, field: str = "field 3 (scores)") -> list[float]:
 
 
 def parse_alignment(alignment: bytes) -> tuple[tuple[int, int], ...]:
-    """Return the links of a field: word positions in the source and in the target, from 0.
-
-    Raises:
-        LineFault: the field is not a list of links.
-    """
+    """Return the links of a field: word positions in the source and in the target, from 0."""
     links = []
     for token in split_words(alignment):
         link = _LINK.fullmatch(token)

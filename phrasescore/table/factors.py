@@ -27,22 +27,14 @@ class Factors:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a list of positions such as `0,1`.
-
-        Raises:
-            ValueError: it is not a list of distinct positions.
-        """
+        """Parse a list of positions such as `0,1`; anything else is a ValueError."""
         if not re.fullmatch(r"[0-9]{1,2}(,[0-9]{1,2})*", text):
             raise ValueError(f"`{text}` is not a list of factors, such as 0 or 0,1; factors count from 0")
         return cls.of([int(position) for position in text.split(",")])
 
     @classmethod
     def of(cls, positions: object) -> Self:
-        """Return the factors at the given positions, a list of integers.
-
-        Raises:
-            ValueError: it is not a list of distinct positions.
-        """
+        """Return the factors at the given positions; anything but a list of distinct integers is a ValueError."""
         if not isinstance(positions, list) or not all(type(one) is int and 0 <= one < _MOST for one in positions):
             raise ValueError(f"`{positions!r:.60}` is not a list of factors; factors count from 0")
         if not positions or len(set(positions)) < len(positions):
@@ -59,11 +51,8 @@ class Factors:
         """
         if FACTOR_DELIMITER not in phrase:
             return phrase
-        return b" ".join(map(self._network_word, phrase.split(b" ")))
-
-    def _network_word(self, word: bytes) -> bytes:
-        factors = word.split(FACTOR_DELIMITER)
-        return FACTOR_DELIMITER.join([factors[position] for position in self.positions])
+        words = (word.split(FACTOR_DELIMITER) for word in phrase.split(b" "))
+        return b" ".join(FACTOR_DELIMITER.join([word[position] for position in self.positions]) for word in words)
 
     def network_phrases(self, entries: Iterable[Entry]) -> tuple[list[bytes], list[bytes]]:
         """Convert the source and the target phrases of table lines to the words of the network."""
@@ -71,21 +60,13 @@ class Factors:
         return [source for source, _ in pairs], [target for _, target in pairs]
 
     def of_phrase(self, phrase: bytes, field: str) -> bytes:
-        """Validate a phrase that is not from a table, and convert it to the words of the network.
-
-        Raises:
-            LineFault: its words differ in the number of factors, or lack one; `field` is the name in messages.
-        """
+        """Validate a phrase that is not from a table, and convert it; `field` is its name in messages."""
         check_factors(field, phrase)
         self.require_in(count_factors(phrase), field)
         return self.network_words(phrase)
 
     def require_in(self, factors: int, field: str) -> None:
-        """Check that words with `factors` factors have the selected factors; words without factors are valid.
-
-        Raises:
-            LineFault: a selected factor is missing.
-        """
+        """Raise LineFault if words with `factors` factors lack a selected one; words without factors are valid."""
         if 1 < factors <= max(self.positions):
             raise LineFault(
                 field,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -167,39 +167,42 @@ class FaultyLine(NamedTuple):
     number: int
     fault: LineFault
 
+    @property
+    def source(self) -> bytes | None:
+        """The source phrase, None if the line is too long or has no second field."""
+        return cut_source(self.line)
+
 
 @dataclass(frozen=True)
 class Chunk:
     """The parsed lines of a block."""
 
-    entries: list[Entry]
-    faulty: dict[int, FaultyLine]
-    """Invalid lines by their index in the chunk; empty unless the reader keeps invalid lines."""
-    lines_read: int
+    lines: list[Entry | FaultyLine]
+    """Invalid lines are included only if the reader keeps them."""
     share_read: float | None
     """See `Block`."""
     continued: bytes = b""
     """The continuation of a truncated line, the last line of the previous chunks; the chunk then has no lines."""
 
+    @property
+    def entries(self) -> list[Entry]:
+        """The valid lines."""
+        return [line for line in self.lines if isinstance(line, Entry)]
+
+    @property
+    def faulty(self) -> list[FaultyLine]:
+        """The invalid lines."""
+        return [line for line in self.lines if isinstance(line, FaultyLine)]
+
     def keep_sources(self, sources: frozenset[bytes]) -> Chunk:
-        """Return only the lines of these sources; an invalid line without a second field has no source."""
-        entries: list[Entry] = []
-        faulty: dict[int, FaultyLine] = {}
-        good = iter(self.entries)
-        for index in range(len(self.entries) + len(self.faulty)):
-            if index not in self.faulty:
-                entry = next(good)
-                if entry.source in sources:
-                    entries.append(entry)
-            elif cut_source(self.faulty[index].line) in sources:
-                faulty[len(entries) + len(faulty)] = self.faulty[index]
-        return replace(self, entries=entries, faulty=faulty, continued=b"")
+        """Return only the lines of these sources."""
+        return Chunk([line for line in self.lines if line.source in sources], self.share_read)
 
 
 class LineChecker:
     """Parses and validates the lines of a phrase table.
 
-    An invalid line is an error, or with `keep_faulty` is returned in `Chunk.faulty`.
+    An invalid line is an error, or with `keep_faulty` is returned as a `FaultyLine`.
     """
 
     def __init__(
@@ -234,23 +237,21 @@ class LineChecker:
             InputError: a line is invalid, and `keep_faulty` is not set.
         """
         if not block.lines:
-            return Chunk([], {}, 0, block.share_read, continued=block.data)
-        entries: list[Entry] = []
-        faulty: dict[int, FaultyLine] = {}
-        for index, line in enumerate(io.BytesIO(block.data)):
+            return Chunk([], block.share_read, continued=block.data)
+        lines: list[Entry | FaultyLine] = []
+        for number, line in enumerate(io.BytesIO(block.data), block.first_line):
             try:
                 entry = parse_line(line)
                 self.shape = self.shape.joined(entry, self.factors)
                 if self._last_score is not None:
                     self._check_last_score(entry)
-                entries.append(entry)
+                lines.append(entry)
             except LineFault as fault:
-                number = block.first_line + index
                 if not self.keep_faulty:
                     raise self.error(number, fault) from None
                 # The traceback references this frame, and so all lines, in a cycle that would delay freeing them.
-                faulty[index] = FaultyLine(line, number, fault.with_traceback(None))
-        return Chunk(entries, faulty, len(entries) + len(faulty), block.share_read)
+                lines.append(FaultyLine(line, number, fault.with_traceback(None)))
+        return Chunk(lines, block.share_read)
 
     def error(self, number: int, fault: LineFault) -> InputError:
         """Return the error for the fault of a line."""

@@ -66,7 +66,7 @@ def test_the_first_good_line_says_how_many_columns_there_are(tmp_path: Path) -> 
     blocks = list(read_blocks(path, block_lines=2))
     assert [block.shape.columns for block in blocks] == [None, 3, 3]
     chunk = LineChecker(path, keep_faulty=True, shape=blocks[2].shape).check(blocks[2])
-    [faulty] = chunk.faulty.values()
+    [faulty] = chunk.faulty
     assert (faulty.number, faulty.line) == (5, b"e ||| f ||| 1\n")
     with pytest.raises(UserError, match=r"line 5, field 3 .*: has 1 score where the lines before have 3"):
         LineChecker(path, shape=Shape(3)).check(blocks[2])
@@ -89,7 +89,7 @@ def test_lines_too_long_for_memory_come_in_pieces(
     assert sum(block.lines for block in blocks) == len(sizes)
     assert all(len(block.data) <= (block_lines + 1) * LONGEST_LINE for block in blocks)
     chunks = [LineChecker(path, keep_faulty=True).check(block) for block in blocks]
-    faulty = [line for chunk in chunks for line in chunk.faulty.values()]
+    faulty = [line for chunk in chunks for line in chunk.faulty]
     assert [line.number for line in faulty] == list(range(1, len(sizes) + 1))
 
 

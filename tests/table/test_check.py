@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from phrasescore.table.check import SourceRuns, check_table
+from phrasescore.table.check import check_table
 from tests.conftest import MINI
 
 
@@ -117,14 +117,3 @@ def test_blanks_around_scores(tmp_path: Path) -> None:
     lines = b"a ||| b |||  0.5  1  ||| 0-0 ||| 3 3 3", b"a ||| c ||| 0.5 1 ||| 0-0 ||| 3 3 3"
     assert check_lines(tmp_path / "table", *lines, columns=2) == []
     assert check_table(tmp_path / "table").fields == {5: 2}
-
-
-@pytest.mark.parametrize(
-    ("sources", "begins", "distinct"),
-    [("", "", 0), ("aabccc", "101100", 3), ("aaba", "1011", 2)],
-)
-def test_runs_of_one_source(sources: str, begins: str, distinct: int) -> None:
-    runs = SourceRuns()
-    assert [runs.add(source.encode()) for source in sources] == [digit == "1" for digit in begins]
-    assert len(runs) == begins.count("1")
-    assert runs.distinct() == distinct

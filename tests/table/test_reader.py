@@ -35,7 +35,7 @@ def test_compression_is_told_by_content(tmp_path: Path, name: str, compress: typ
 
 def test_chunks_have_the_lines_in_order(mini_table: Path) -> None:
     assert read_back(mini_table, chunk_lines=7) == LINES
-    sizes = [chunk.lines_read for chunk in TableReader(mini_table, chunk_lines=10_000)]
+    sizes = [len(chunk.lines) for chunk in TableReader(mini_table, chunk_lines=10_000)]
     assert sizes == [10_000, 9_385]
 
 
@@ -46,7 +46,7 @@ def test_concatenated_gzip_members_are_one_table(tmp_path: Path) -> None:
 
 
 def test_limit(mini_table: Path) -> None:
-    assert sum(chunk.lines_read for chunk in TableReader(mini_table, limit=12, chunk_lines=5)) == 12
+    assert sum(len(chunk.lines) for chunk in TableReader(mini_table, limit=12, chunk_lines=5)) == 12
 
 
 def test_a_last_line_without_line_feed(tmp_path: Path) -> None:
@@ -76,10 +76,8 @@ def test_faulty_lines_can_be_kept(tmp_path: Path) -> None:
     path.write_bytes(b"a ||| b ||| 1 1\nbroken\n ||| d ||| 0.5 1\ne ||| f ||| 0.5 1\n")
     (chunk,) = TableReader(path, keep_faulty=True)
     assert [entry.source for entry in chunk.entries] == [b"a", b"e"]
-    assert {index: faulty.line for index, faulty in chunk.faulty.items()} == {
-        1: b"broken\n",
-        2: b" ||| d ||| 0.5 1\n",
-    }
+    assert [line.line for line in chunk.lines[1:3]] == [b"broken\n", b" ||| d ||| 0.5 1\n"]
+    assert chunk.faulty == chunk.lines[1:3]
 
 
 def test_what_is_kept_of_a_fault_holds_no_other_lines(tmp_path: Path) -> None:
@@ -91,7 +89,7 @@ def test_what_is_kept_of_a_fault_holds_no_other_lines(tmp_path: Path) -> None:
 def test_chunks_are_bounded_by_bytes_too(tmp_path: Path) -> None:
     path = tmp_path / "table"
     path.write_bytes((b"a ||| b ||| 1 ||| " + b"0-0 " * 225_000 + b"\n") * 20)
-    assert [chunk.lines_read for chunk in TableReader(path)] == [11, 9]
+    assert [len(chunk.lines) for chunk in TableReader(path)] == [11, 9]
 
 
 LONG = b"a ||| b ||| 1 ||| " + b"0-0 " * 600_000 + b"\n"
@@ -109,8 +107,8 @@ def test_a_line_too_long_for_memory_is_a_fault_and_comes_in_pieces(
         list(TableReader(tmp_path / "table"))
     chunks = list(TableReader(tmp_path / "table", keep_faulty=True))
     assert [entry.source for chunk in chunks for entry in chunk.entries] == [b"a", b"c"]
-    assert sum(chunk.lines_read for chunk in chunks) == 3
-    faulty = [(one.number, one.line) for chunk in chunks for one in chunk.faulty.values()]
+    assert sum(len(chunk.lines) for chunk in chunks) == 3
+    faulty = [(one.number, one.line) for chunk in chunks for one in chunk.faulty]
     assert faulty == [(2, lines[1][: 1 << 20])]
     assert faulty[0][1] + b"".join(chunk.continued for chunk in chunks) == lines[1]
     assert all(len(chunk.continued) <= 1 << 20 for chunk in chunks)

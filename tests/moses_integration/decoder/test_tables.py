@@ -66,7 +66,7 @@ def test_a_compressed_table_is_recognised_by_its_content(tmp_path: Path) -> None
         (b"a ||| B ||| 0.5 1 1", "line 2: has 3 scores where moses.ini says num-features=2"),
         (
             b"a ||| B ||| 0.5 -1",
-            r"line 2: field 3 \(scores\): has a number below 0, of which Moses makes NaN without a",
+            r"line 2: field 3 \(scores\): has a number below 0, which Moses silently reads as NaN",
         ),
         (b"a ||| B", "line 2: has 2 fields, at least 3 are needed"),
         (
