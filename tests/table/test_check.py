@@ -32,7 +32,7 @@ def test_a_table_that_moses_wrote_has_no_problems() -> None:
     [
         (b"a ||| b ||| -4.5 ||| 0-0", "below 0"),
         (b"a ||| b ||| nan ||| 0-0", "cannot read as a number"),
-        (b"a ||| b ||| inf ||| 0-0", "infinite"),
+        (b"a ||| b ||| inf ||| 0-0", "infinity"),
         (b"a ||| b ||| Infinity ||| 0-0", "cannot read as a number"),
         (b"a ||| b ||| 1_0 ||| 0-0", "cannot read as a number"),
         (b"a ||| b ||| 0.5 ||| 0-" + 5_000 * b"1", "is not a list of `source-target` positions"),
