@@ -77,7 +77,7 @@ def test_words_are_split_on_blanks_and_tabs_alone() -> None:
         (b"a ||| b |||  ||| 0-0\n", "field 3 (scores): is empty"),
         (b"a ||| b ||| 0.5 x ||| 0-0\n", "field 3 (scores): has something that Moses cannot read as a number: `x`"),
         (b"a ||| b ||| 0.5|\n", "number: `0.5|`; rebuild the table"),
-        (b"a ||| b ||| 0.5 -1\n", "makes NaN without a word: `-1`; columns are probabilities, not logarithms"),
+        (b"a ||| b ||| 0.5 -1\n", "silently reads as NaN: `-1`; columns are probabilities, not logarithms"),
         (b"a ||| b ||| inf\n", "silently reads as infinity: `inf`; rebuild the table"),
         (b"a|N b ||| b|N ||| 0.5\n", "field 1 (source): mixes words of different numbers of factors: `b`; rebuild"),
         (b"a ||| b|N c|N|s ||| 0.5\n", "field 2 (target): mixes words of different numbers of factors: `c|N|s`"),
