@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from phrasescore.configuration import option, setting
 from phrasescore.errors import UsageError, UserError, spelled
-from phrasescore.files import display_name, full_disk_told
+from phrasescore.files import display_name, full_disk_as_error
 from phrasescore.phrases import Ids, Phrases, hash_pairs, hash_phrases, offsets_of
 from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.table.reader import TableReader
@@ -159,7 +159,7 @@ class Side(PhraseFile):
 def open_sides(folder: Path) -> Iterator[tuple[Side, Side]]:
     """Open a source and a target side with temporary files in a folder."""
     place = f"a temporary file in {folder}"
-    with full_disk_told(place), closing(Side(folder)) as source_side, closing(Side(folder)) as target_side:
+    with full_disk_as_error(place), closing(Side(folder)) as source_side, closing(Side(folder)) as target_side:
         yield source_side, target_side
 
 

@@ -17,7 +17,7 @@ from tempfile import TemporaryFile
 
 from moses_integration.building.kneser_ney import SYMBOLS, estimate, memory_needed
 from phrasescore.errors import UserError
-from phrasescore.files import display_name, full_disk_told, open_output
+from phrasescore.files import display_name, full_disk_as_error, open_output
 from phrasescore.text import chunks, text_lines
 
 ORDERS = range(2, 7)
@@ -87,7 +87,7 @@ def _run_lmplz(program: str, text: Path, output: Path, order: int, memory: str) 
     command = [program, "-o", str(order), "-S", memory, "-T", str(folder), "--discount_fallback"]
     with (
         open_output(output) as stream,
-        full_disk_told(f"a temporary file in {folder}"),
+        full_disk_as_error(f"a temporary file in {folder}"),
         TemporaryFile(dir=folder) as checked_text,
         TemporaryFile(dir=folder) as messages,
     ):

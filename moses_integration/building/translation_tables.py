@@ -32,7 +32,7 @@ from moses_integration.building.phrase_counts import (
 )
 from phrasescore.aligned_phrases import AlignedSentences
 from phrasescore.errors import UserError
-from phrasescore.files import full_disk_told, open_output
+from phrasescore.files import full_disk_as_error, open_output
 from phrasescore.phrases import Offsets
 from phrasescore.text import ProgressCallback, no_progress
 from phrasescore.workers import Workers, available_cores, map_ordered, start_workers
@@ -180,7 +180,7 @@ class _Tasks:
     def write(self, name: str, array: NDArray[Any]) -> None:
         path = self.folder / f"{name}.npy"
         # Not `np.save`, which does not report the reason if the disk is full.
-        with full_disk_told(str(path)), path.open("wb") as file:
+        with full_disk_as_error(str(path)), path.open("wb") as file:
             np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
             file.write(np.ascontiguousarray(array).data)
 

@@ -27,7 +27,7 @@ from rich.table import Column
 from rich.text import Text
 
 from phrasescore.errors import UsageError, options_spelled_as_flags, sentence_of
-from phrasescore.files import STDOUT, complete_standard_streams, full_disk_told, require_open
+from phrasescore.files import STDOUT, complete_standard_streams, full_disk_as_error, require_open
 from phrasescore.text import Log, ProgressCallback
 
 _SECONDS_BETWEEN_LINES = 30.0
@@ -48,7 +48,7 @@ def run_command(name: str, run: Callable[[], int], *, quiet: bool = False) -> in
             options_spelled_as_flags(),
             interrupt_on_signals(),
             _notes_said(quiet),
-            full_disk_told("standard output or a temporary file"),
+            full_disk_as_error("standard output or a temporary file"),
             _closed_stdout_told(),
         ):
             if isinstance(sys.stdout, io.TextIOWrapper):

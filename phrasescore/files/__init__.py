@@ -30,7 +30,7 @@ from phrasescore.files.reading import (
 from phrasescore.files.writing import (
     compress,
     compression_for,
-    full_disk_told,
+    full_disk_as_error,
     lock_file,
     open_hidden,
     open_output,
@@ -42,8 +42,8 @@ from phrasescore.files.writing import (
 __all__ = [
     "LONGEST_LINE", "MAGIC_LENGTH", "STANDARD_STREAM", "STDOUT",
     "Input", "bounded_lines", "can_be_read_only_once", "complete_standard_streams", "compress", "compressed_form",
-    "compression_for", "detect_format", "display_name", "finite", "full_disk_told", "is_device_or_pipe", "lock_file",
-    "make_folder", "open_hidden", "open_input", "open_output", "open_regular", "read_bytes", "read_lines",
-    "read_regular", "real_path", "require_folder", "require_one_standard_input", "require_open", "require_writable",
-    "sha256_of", "sha256_of_input", "to_json", "write_atomically", "write_json", "write_lines",
+    "compression_for", "detect_format", "display_name", "finite", "full_disk_as_error", "is_device_or_pipe",
+    "lock_file", "make_folder", "open_hidden", "open_input", "open_output", "open_regular", "read_bytes",
+    "read_lines", "read_regular", "real_path", "require_folder", "require_one_standard_input", "require_open",
+    "require_writable", "sha256_of", "sha256_of_input", "to_json", "write_atomically", "write_json", "write_lines",
 ]  # fmt: skip

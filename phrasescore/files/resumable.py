@@ -37,7 +37,7 @@ from phrasescore.errors import FullDiskError, InputError, UserError, spelled
 from phrasescore.files.documents import LARGEST_JSON, LARGEST_JSON_LINES, parse_json
 from phrasescore.files.reading import read_regular
 from phrasescore.files.writing import (
-    full_disk_told,
+    full_disk_as_error,
     open_beside,
     open_hidden,
     output_place,
@@ -69,7 +69,7 @@ class ResumableOutput:
 
     def append(self, chunk: bytes, facts: Mapping[str, Any]) -> None:
         """Write the next chunk; `facts` describe it as a JSON object with finite numbers."""
-        with full_disk_told(self._name):
+        with full_disk_as_error(self._name):
             _write(self._unfinished, chunk)
             _write(self._journal, _entry(facts, chunk))
             if time.monotonic() - self._last_sync >= _SECONDS_BETWEEN_SYNCS:
@@ -96,7 +96,7 @@ class ResumableOutput:
                     break
                 length = self._unfinished.tell()
                 self.chunks.append(facts)
-        with full_disk_told(self._name):
+        with full_disk_as_error(self._name):
             _cut(self._unfinished, length)
             _cut(self._journal, sum(len(line) + 1 for line in (header, *lines)[: len(self.chunks) + 1]))
             if not self.chunks:
@@ -157,7 +157,7 @@ def resumable_output(
 
 def _open(place: Path, hidden: Path) -> FileIO:
     try:
-        with full_disk_told(str(place)):
+        with full_disk_as_error(str(place)):
             return FileIO(open_beside(place, hidden), "r+")
     except OSError as error:
         raise UserError(f"{hidden}: cannot be used ({error.strerror}); remove it") from error

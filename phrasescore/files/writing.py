@@ -84,7 +84,7 @@ class _OutputFile(io.FileIO):
 
     def write(self, data: ReadableBuffer) -> int:
         """Write some bytes; return their number."""
-        with full_disk_told(self._label):
+        with full_disk_as_error(self._label):
             return super().write(data)
 
 
@@ -101,7 +101,7 @@ def _discarded_after(errors: type[BaseException] | tuple[type[BaseException], ..
 
 
 @contextmanager
-def full_disk_told(label: str) -> Iterator[None]:
+def full_disk_as_error(label: str) -> Iterator[None]:
     """Convert the error of a full disk into a FullDiskError; `label` names the file if the error does not."""
     try:
         yield
@@ -251,7 +251,7 @@ def open_beside(path: Path, hidden: Path) -> int:
 def publish(hidden: Path, descriptor: int, path: Path, label: str) -> None:
     """Sync a complete hidden file and rename it to `path`, with the permissions of the file that it replaces."""
     # Some file systems report a full disk only now.
-    with full_disk_told(label):
+    with full_disk_as_error(label):
         os.fsync(descriptor)
     if path.exists():
         os.fchmod(descriptor, path.stat().st_mode & 0o777)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.errors import UserError, naming
-from phrasescore.files import full_disk_told, open_input
+from phrasescore.files import full_disk_as_error, open_input
 
 if TYPE_CHECKING:
     import kenlm
@@ -109,7 +109,7 @@ def _plain(path: Path) -> Iterator[Path]:
             return
         # An anonymous file leaves nothing behind when the process is killed.
         with TemporaryFile() as unpacked:
-            with full_disk_told(gettempdir()):
+            with full_disk_as_error(gettempdir()):
                 shutil.copyfileobj(source.stream, unpacked, 1 << 20)
                 unpacked.seek(0)
             yield Path(f"/dev/fd/{unpacked.fileno()}")

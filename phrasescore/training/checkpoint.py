@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.errors import UserError, is_out_of_memory, spelled
-from phrasescore.files import full_disk_told, write_atomically
+from phrasescore.files import full_disk_as_error, write_atomically
 from phrasescore.files.tensors import DamagedError, open_tensors, write_tensors
 from phrasescore.model_folder import save_weights
 from phrasescore.training.ranks import Ranks
@@ -161,7 +161,7 @@ class RunState:
 
     def record(self, line: bytes) -> None:
         """Append a line to `metrics.jsonl`."""
-        with full_disk_told(str(self._folder.metrics)), self._folder.metrics.open("ab") as stream:
+        with full_disk_as_error(str(self._folder.metrics)), self._folder.metrics.open("ab") as stream:
             stream.write(line)
 
     def save(self) -> None:
