@@ -169,7 +169,8 @@ class SpanMarks(nn.Module):
     def __init__(self, annotation: int, states: Sequence[Sequence[int]]) -> None:
         """Build for annotations of size d, 0 without annotations, and the state sizes of each layer and direction."""
         super().__init__()
-        rows = FARTHEST + 1
+        # The last row is unused; without it, the random initialisation of the recorded experiments would differ.
+        rows = FARTHEST + 2
         self.first = nn.Embedding(rows, annotation) if annotation else None
         self.following = nn.Embedding(rows, annotation) if annotation else None
         self.length = nn.ModuleList(nn.ModuleList(nn.Embedding(rows, state) for state in layer) for layer in states)
