@@ -19,6 +19,7 @@ from phrasescore.cli.options import (
 )
 from phrasescore.cli.parser import CommandParser
 from phrasescore.configuration import Sections, Values, flags_of, parse_change, read_toml
+from phrasescore.errors import UsageError
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
@@ -61,6 +62,8 @@ def given_layers(args: argparse.Namespace, sections: Sections) -> list[Values]:
     given: Values = {name: given_options(args, kind) for name, kind in sections.items()}
     for change in args.changes:
         section, key, value = parse_change(change, sections)
+        if key in given[section]:
+            raise UsageError(f"--set {section}.{key}: is given twice; give it once")
         given[section][key] = value
     return [*([read_toml(args.config, sections)] if args.config else []), given]
 

@@ -121,3 +121,10 @@ def test_the_context_that_attention_takes_the_place_of() -> None:
             "--set",
             "model.feed_context=false",
         )
+
+
+@pytest.mark.parametrize("other", ["--hidden=9", "--set model.hidden=9"])
+def test_a_setting_is_given_once(other: str) -> None:
+    arguments = ["train", "t", "-o", "folder", "--set", "model.hidden=8", *other.split()]
+    with pytest.raises(UsageError, match=r"^--set model\.hidden: is given twice; give it once$"):
+        settings_of(make_parser().parse_args(arguments))
