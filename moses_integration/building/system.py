@@ -95,10 +95,10 @@ def build_system(
     from phrasescore.provenance import described
 
     language_model = f"lm.{text.target_language}.arpa"
-    with new_system(folder) as new:
+    inputs = {"source": given.source, "target": given.target, "alignment": given.alignment}
+    inputs |= dict(zip(("validation_source", "validation_target"), given.validation or (), strict=False))
+    with new_system(folder, *inputs.values()) as new:
         build = _Build(given, new, text, config, processes, log, progress)
-        inputs = {"source": given.source, "target": given.target, "alignment": given.alignment}
-        inputs |= dict(zip(("validation_source", "validation_target"), given.validation or (), strict=False))
         build.report.update(
             versions=versions(),
             toolkit=toolkit,

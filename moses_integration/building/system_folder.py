@@ -22,7 +22,7 @@ from moses_integration.building.preparation import PREPARATION
 from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError, naming
-from phrasescore.files import lock_file, make_folder, require_folder
+from phrasescore.files import lock_file, make_folder, real_path, require_folder
 
 CORPUS = "corpus"
 VALIDATION = "validation"
@@ -91,7 +91,7 @@ def has_start_weights(ini: MosesIni) -> bool:
 
 
 @contextmanager
-def new_system(folder: Path) -> Iterator[Path]:
+def new_system(folder: Path, *inputs: Path | None) -> Iterator[Path]:
     """Yield a folder for a new system inside of a system folder, and remove it at the end.
 
     It is kept if the process is killed or the message of a failure names a file in it. The next build then recognises
@@ -102,6 +102,12 @@ def new_system(folder: Path) -> Iterator[Path]:
     is_system = new.is_dir() or all((folder / name).is_file() for name in (REPORT, PREPARATION))
     if not is_new and not is_system and any(folder.iterdir()):
         raise UserError(f"{folder}: has files but no system that `build` made; give a new or empty folder")
+    # The folder is emptied below.
+    if new.is_symlink():
+        raise UserError(f"{new}: is a link; remove it")
+    for path in inputs:
+        if path is not None and real_path(path).is_relative_to(real_path(new)):
+            raise UserError(f"{path}: is a file of an interrupted build, which a new build removes; move it elsewhere")
     with naming({new: folder}):
         make_folder(new)
     with lock_file(new / _LOCK, f"{folder}: another build is running in it; wait for it or give another folder"):

@@ -53,6 +53,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def parse_toml(content: bytes, place: str) -> dict[str, Any]:
     """Parse TOML; `place` is its origin, for messages."""
+    # tomllib takes quadratic time in the number of dots of a key.
+    if any(line.count(b".") > DEEPEST for line in content.split(b"\n")):
+        raise UserError(f"{place}: has a line with more than {DEEPEST} dots; fix it")
     return _parse(tomllib.loads, "TOML", content, place, "fix it")
 
 

@@ -144,6 +144,28 @@ class Input:
         return os.lseek(self.raw.fileno(), 0, os.SEEK_CUR) / size if size and self.raw.seekable() else None
 
 
+class _InputFile(io.FileIO):
+    """A file whose first read gets enough bytes to detect compression, even if a pipe delivers them one by one."""
+
+    _is_at_start = True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Read some bytes; return their number, 0 at the end."""
+        view = memoryview(buffer).cast("B")
+        count = more = super().readinto(view) or 0
+        while more and self._is_at_start and _may_be_compressed(bytes(view[:count])):
+            more = super().readinto(view[count:]) or 0
+            count += more
+        self._is_at_start = False
+        return count
+
+
+def _may_be_compressed(head: bytes) -> bool:
+    """Whether more bytes decide it; False after a line end, so that interactive input is read at once."""
+    is_start = any(magic.startswith(head[: len(magic)]) for magic in (*_MAGIC, b"BZh"))
+    return len(head) < MAGIC_LENGTH and is_start and b"\n" not in head
+
+
 @contextmanager
 def open_input(path: str | Path) -> Iterator[Input]:
     """Open a possibly compressed file, or standard input for `-`, as decompressed bytes.
@@ -156,7 +178,7 @@ def open_input(path: str | Path) -> Iterator[Input]:
     if is_stdin:
         require_open(STDIN)
     try:
-        raw = io.BufferedReader(io.FileIO(STDIN if is_stdin else path, closefd=not is_stdin), 1 << 20)
+        raw = io.BufferedReader(_InputFile(STDIN if is_stdin else path, closefd=not is_stdin), 1 << 20)
     except OSError as error:
         raise _unreadable(display_name(path), error) from error
     with raw:

@@ -122,6 +122,8 @@ def _check_header(path: Path, plain: Path) -> None:
     if b"\0" in header and not header.startswith(_BINARY):
         raise UserError(f"{path}: has NUL bytes, which are in no ARPA file; convert it to UTF-8 or estimate it again")
     counts = re.findall(rb"^ngram \d+=[ \t]*(.*?)\s*$", header.partition(b"\n\\1-grams:")[0], re.MULTILINE)
+    if len(counts) == 1:
+        raise UserError(f"{path}: has unigrams only, which KenLM does not read; estimate a model of order 2 or more")
     if not all(map(bytes.isdigit, counts)) or sum(int(count[:20]) for count in counts) * _LEAST_NGRAM_BYTES > size:
         raise UserError(
             f"{path}: has a header with more n-grams than the file can hold, or invalid numbers of n-grams; copy the "

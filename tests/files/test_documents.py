@@ -140,3 +140,9 @@ def test_a_checkpoint_is_a_regular_file(tmp_path: Path) -> None:
         open_tensors(tmp_path / "checkpoint"),
     ):
         pass
+
+
+def test_a_key_with_many_dots_is_an_error() -> None:
+    """Otherwise tomllib would take minutes."""
+    with pytest.raises(UserError, match=r"^here: has a line with more than 100 dots; fix it$"):
+        parse_toml(b".".join([b"a"] * 500_000) + b" = 1", "here")

@@ -166,3 +166,21 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is a file; give the name of a folder"):
         require_folder(path)
     assert path.read_text() == "precious"
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_a_pipe_that_delivers_its_first_byte_alone(compress: Callable[[bytes], bytes]) -> None:
+    data = compress(b"BZh\n")
+    reading, writing = os.pipe()
+    os.write(writing, data[:1])
+
+    def write_rest() -> None:
+        time.sleep(0.2)
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(data[1:])
+
+    writer = threading.Thread(target=write_rest)
+    writer.start()
+    assert list(read_lines(f"/dev/fd/{reading}")) == [b"BZh"]
+    writer.join()
+    os.close(reading)

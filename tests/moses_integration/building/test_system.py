@@ -224,6 +224,25 @@ def test_other_text_whose_sides_differ_in_length_is_named(tmp_path: Path) -> Non
     assert not (tmp_path / "system").exists()
 
 
+def test_text_that_an_interrupted_build_left_is_not_removed(tmp_path: Path) -> None:
+    text = tmp_path / "system/.building/corpus/train.en"
+    text.parent.mkdir(parents=True)
+    shutil.copy(MINI / "train.en", text)
+    with pytest.raises(UserError, match=r"train\.en: is a file of an interrupted build, .*; move it elsewhere"):
+        build(tmp_path / "system", text)
+    assert text.read_bytes() == (MINI / "train.en").read_bytes()
+
+
+def test_a_folder_behind_a_link_is_not_emptied(tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious/file").write_text("precious")
+    (tmp_path / "system").mkdir()
+    (tmp_path / "system/.building").symlink_to(tmp_path / "precious")
+    with pytest.raises(UserError, match=r"system/\.building: is a link; remove it"):
+        build(tmp_path / "system")
+    assert (tmp_path / "precious/file").read_text() == "precious"
+
+
 def test_what_a_message_names_is_kept(tmp_path: Path) -> None:
     """Files that a message names are kept, such as the log of a Moses step."""
 
