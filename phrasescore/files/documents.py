@@ -12,6 +12,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,15 @@ def read_json_lines(path: Path, remedy: str) -> list[dict[str, Any]]:
 
 def parse_json(content: bytes, place: str, remedy: str) -> dict[str, Any]:
     """Parse a JSON object; `place` is its origin and `remedy` the advice if it is damaged, both for messages."""
-    return _parse(json.loads, "JSON", content, place, remedy)
+    return _parse(partial(json.loads, object_pairs_hook=_unique), "JSON", content, place, remedy)
+
+
+def _unique(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; of a repeated key, other programs may read another value."""
+    found = dict(items)
+    if len(found) < len(items):
+        raise ValueError("a key occurs twice in one object")
+    return found
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from tests.conftest import DATA
         (b'{"a":' * 100_000, "nests more than 100 levels deep"),
         (b'{"a": ' + b"[" * DEEPEST + b"]" * DEEPEST + b"}", "nests more than 100 levels deep"),
         (b'{"a": ' + b"9" * 400 + b"}", "has a whole number of more than 64 bits"),
+        (b'{"a": 1, "a": 2}', r"is not JSON \(a key occurs twice in one object\)"),
         (b'{"a": -' + b"9" * 5000 + b"}", "has a whole number of more than 64 bits"),
         (b'{"a": [1e400]}', "has a number that is not finite"),
         (b'{"a": {"b": NaN}}', "has a number that is not finite"),
