@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
+from experiments.pages.commands import PROGRAMS
 from experiments.wmt14.selection import Domain, best, sample, select
 from experiments.wmt14.steps import (
     build_language_model,
@@ -223,6 +224,15 @@ def test_bleu_of_rows_and_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 # The workflow
+
+
+def test_commands_of_the_workflow_are_valid() -> None:
+    workflow = re.sub(r'"\n\s+"', "", (WORKFLOW / "Snakefile").read_text())
+    commands = re.findall(r'[" ](phrasescore[a-z-]* [^"&]*)', re.sub(r"\{params\.options\}", "", workflow))
+    assert len(commands) > 8
+    for command in commands:
+        program, *arguments = re.sub(r"\{.*?\}", "1", command).split()
+        PROGRAMS[program]().parse_args(arguments)
 
 
 def test_the_shares_are_the_paper_s() -> None:
