@@ -89,7 +89,7 @@ def test_scores_of_pairs() -> None:
     assert np.allclose([float(text) for text in done.stdout.split()], expected, atol=1e-4)
     assert "line 2: is not a source phrase, one tab" in error_of(run("score", "-m", MODEL, stdin=b"a\tb\nc d\n"))
     refused = run("score", "-m", MODEL, stdin=b"a\tb\na\t%b\n" % (8000 * b"x "))
-    assert "line 2, target: has more than 1,000 words or 10,000 bytes; so long" in error_of(refused)
+    assert "line 2, target: has more than 1,000 words or 10,000 bytes; no phrase is so long" in error_of(refused)
 
 
 def test_networks_are_averaged_if_they_know_the_same_words(small_table: Path, tmp_path: Path) -> None:

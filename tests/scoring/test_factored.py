@@ -109,4 +109,4 @@ def test_factors_are_for_tables(tmp_path: Path, capsys: pytest.CaptureFixture[st
         str(tmp_path / "net"),
     ]
     assert main([*command, "--factor", "1"]) == 2
-    assert "--factor: changes nothing with parallel text" in capsys.readouterr().err
+    assert "`factor`: has no effect with parallel text" in capsys.readouterr().err
