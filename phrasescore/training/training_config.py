@@ -99,13 +99,18 @@ class Budget:
     batches_per_epoch: int
 
     def check(self, *, is_measured: bool) -> None:
-        """Check that training ends; `is_measured` tells whether a held-out or validation loss can end it."""
+        """Check that training ends and learns; `is_measured` tells whether a held-out or validation loss can end it."""
         config = self.config
         ends_by_loss = is_measured and config.patience and config.schedule == "constant"
         if all(getattr(config, name) is None for name in BUDGET) and not ends_by_loss:
             raise UsageError(
                 f"{', '.join(map(spelled, sorted(BUDGET)))}: one must be given; without a budget, only a held-out "
                 "loss can end a training, with `schedule` constant and `patience` above 0"
+            )
+        if self.updates is not None and self.warmup > self.updates:
+            raise UsageError(
+                f"`warmup_updates`: is {self.warmup:,}, but the training has {self.updates:,} updates, so it never "
+                "reaches the learning rate; give less"
             )
 
     @property

@@ -46,6 +46,13 @@ def test_a_training_that_would_not_end(options: dict[str, Any], is_measured: boo
     Budget(TrainingConfig(schedule="constant"), 30).check(is_measured=True)
 
 
+@pytest.mark.parametrize("options", [{"max_updates": 10, "warmup_updates": 11}, {"epochs": 2, "warmup_updates": 61}])
+def test_a_training_that_would_not_reach_its_learning_rate(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"`warmup_updates`: is .* so it never reaches the learning rate; give less"):
+        Budget(TrainingConfig(**options), 30).check(is_measured=True)
+    Budget(TrainingConfig(**{**options, "warmup_updates": 10}), 30).check(is_measured=True)
+
+
 def test_what_is_spent() -> None:
     budget = Budget(TrainingConfig(epochs=4, max_updates=50), 30)
     assert budget.updates == 50
