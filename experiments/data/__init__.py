@@ -5,18 +5,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments.data import bible, gettext, multi30k
-from experiments.data.folder import RECIPE, DataFolder, find_corpus, write_corpus
+from experiments.data.folder import RECIPE, Corpus, DataFolder, find_corpus, write_corpus
 from experiments.data.sentences import SEED
 from experiments.data.wheels import DEFAULT_CACHE
 from phrasescore.errors import UserError
 
 __all__ = ["DATA_SETS", "DataFolder", "prepare"]
 
-DATA_SETS = ("multi30k", "gettext", "bible")
+DATA_SETS: dict[str, Callable[[str, str, Path | None, Sequence[str], Path], Corpus]] = {
+    "multi30k": lambda source, target, origin, versions, cache: multi30k.corpus(source, target, origin),
+    "gettext": lambda source, target, origin, versions, cache: gettext.corpus(source, target, cache),
+    "bible": lambda source, target, origin, versions, cache: bible.corpus(source, target, versions, cache),
+}
+"""Functions that return the corpus, by name; for their arguments see `prepare`."""
 
 
 def prepare(
@@ -62,9 +67,4 @@ def prepare(
     # Files in a folder of the user may have changed.
     if found and origin is None:
         return found
-    corpora = {
-        "multi30k": lambda: multi30k.corpus(source, target, origin),
-        "gettext": lambda: gettext.corpus(source, target, cache),
-        "bible": lambda: bible.corpus(source, target, versions, cache),
-    }
-    return write_corpus(folder, corpora[name](), settings)
+    return write_corpus(folder, DATA_SETS[name](source, target, origin, versions, cache), settings)
