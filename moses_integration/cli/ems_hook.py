@@ -35,7 +35,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_words,
         metavar="OPTIONS",
         help="first train the network on this table, or resume its training, with these options of `phrasescore "
-        "train`, which may be empty; write a single option as --train=--restart",
+        "train`, which may be empty; write a single word as `--train=--epochs=5`",
     )
     parser.add_argument(
         "--plugin",

@@ -142,7 +142,7 @@ def test_help_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
         main(["ems-hook", "--help"])
     assert end.value.code == 0
     said = capsys.readouterr()
-    assert "--train=--restart" in said.out
+    assert "--train=--epochs=5" in said.out
     assert said.err == ""
 
 
