@@ -1,4 +1,4 @@
-"""Tune, decode and compare the rows of an ablation. A run that was stopped goes on where it was."""
+"""Tune, decode and compare the rows of an ablation. The same command resumes an interrupted run."""
 
 from __future__ import annotations
 

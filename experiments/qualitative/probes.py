@@ -41,7 +41,7 @@ _LENGTHS = {"1 word": (1, 1), "2 or 3 words": (2, 3), "4 words or more": (4, np.
 class Settings:
     """Sizes of the samples. The same seed gives the same report."""
 
-    seed: int = option(1, "of all that is drawn", minimum=0)
+    seed: int = option(1, "seed of all random samples", minimum=0)
     pairs: int = option(5000, "pairs of the scatter and of each measurement", minimum=10)
     phrases: int = option(5000, "phrases of the map and of the retrieval", minimum=40)
     words: int = option(3000, "most frequent target words to map", minimum=40)

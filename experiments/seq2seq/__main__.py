@@ -1,4 +1,4 @@
-"""Train, measure and compare the family's members. A run that was stopped goes on where it was."""
+"""Train, measure and compare encoder-decoders of the literature. The same command resumes an interrupted run."""
 
 from __future__ import annotations
 

@@ -51,12 +51,12 @@ def _add_train(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "train",
         help="train a language model on a text",
-        description="Train a feed-forward n-gram language model on a tokenised text, one sentence a line. Rerunning "
-        "the same command resumes an interrupted run. Several processes that torchrun starts with it train one "
-        "network, each on a GPU of its own. Settings come from the preset, then the TOML file (sections [model], "
-        "[text], [training]), then the command line.",
+        description="Train a feed-forward n-gram language model on a tokenised text, one sentence a line. The same "
+        "command resumes an interrupted run. With torchrun, several processes train one network, each on its own GPU. "
+        "Settings come from the preset, then the TOML file (sections [model], [text], [training]), then the command "
+        "line.",
         most_used=("text", "output", "preset", "validation", "max_minutes", "epochs", "seed", "device"),
-        examples=("phrasescore lm train corpus/train.fr -o cslm --validation corpus/validation.fr",),
+        examples=("phrasescore lm train system/corpus/train.fr -o cslm --validation system/corpus/validation.fr",),
     )
     parser.add_argument(
         "text", type=path_or_standard_stream, metavar="TEXT", help="tokenised text, - for standard input"
@@ -86,7 +86,7 @@ def _add_score(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Print ln p of each sentence of a tokenised text, a natural logarithm that includes the end of the "
         "sentence; or with --summary the perplexity of the text.",
         examples=(
-            "phrasescore lm score test.fr -m cslm --backoff system/lm.fr.bin",
+            "phrasescore lm score test.fr -m cslm --backoff system/lm.fr.arpa",
             "phrasescore lm score test.fr -m cslm --backoff lm.arpa --weight-text dev.fr --summary",
         ),
     )
@@ -103,8 +103,8 @@ def _add_score(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--backoff",
         type=Path,
         metavar="LM",
-        help="n-gram model, ARPA or KenLM binary, for the words outside the shortlist; without it, each of them gets "
-        "the probability of all of them together, so that probabilities do not sum to one",
+        help="n-gram model, ARPA or KenLM binary, for words outside the shortlist; without it, each of these words "
+        "gets the whole probability of <unk>, so that probabilities do not sum to one",
     )
     parser.add_argument(
         "--unnormalised",

@@ -73,7 +73,7 @@ class TrainingConfig:
     patience: int = setting(10, "evaluations without a better loss after which to stop; 0 for never", minimum=0)
     evaluate_every: int = option(
         1000,
-        "updates between evaluations on the held-out data; 0: one at the end of each epoch; auto: 20 in the training",
+        "updates between evaluations; 0: evaluate at the end of each epoch; auto: 20 evaluations in the training",
         minimum=0,
         auto=True,
     )
