@@ -112,7 +112,7 @@ class EncoderDecoderScorer(PhraseScorer):
         if not any(network.config.in_context for network in self.networks):
             return None
         return (
-            f"{self.name}: was trained on phrases in their sentences and scores them without here; "
+            f"{self.name}: was trained in context but scores these phrases without their sentences; "
             "`phrasescore-smt tune --in-context` gives it the sentences"
         )
 
