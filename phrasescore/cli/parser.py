@@ -27,6 +27,8 @@ _ELSEWHERE = {
 
 _DOCUMENTATION = "docs/commands.md"
 """The page of the repository that has the reference of all commands."""
+_EXPERIMENTS = "docs/experiments.md"
+"""The page about the programs started by `python -m experiments...`."""
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -157,8 +159,9 @@ class CommandParser(argparse.ArgumentParser):
 
     def _shown_examples(self) -> str:
         examples = "".join(("\nexamples:\n", *(f"  {line}\n" for line in self.examples))) if self.examples else ""
-        name = self.prog.partition(" ")[2].replace(" ", "-")
-        return f"{examples}\ndocumentation: {_DOCUMENTATION}{name and f'#{name}'}\n"
+        program, _, command = self.prog.partition(" ")
+        page = _EXPERIMENTS if program == "python" else _DOCUMENTATION + (command and f"#{command.replace(' ', '-')}")
+        return f"{examples}\ndocumentation: {page}\n"
 
 
 def _may_repeat(action: argparse.Action) -> bool:

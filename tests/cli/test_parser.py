@@ -11,6 +11,7 @@ import pytest
 
 from moses_integration.cli import main as smt
 from phrasescore.cli import main as phrasescore
+from phrasescore.cli.parser import CommandParser
 from tests.cli.running import ENVIRONMENT, run
 
 PHRASESCORE = [sys.executable, "-W", "error", "-m", "phrasescore"]
@@ -131,3 +132,15 @@ def test_a_reader_that_has_had_enough_is_no_fault(arguments: list[str]) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("program", "page"),
+    [
+        ("phrasescore", "docs/commands.md"),
+        ("phrasescore lm train", "docs/commands.md#lm-train"),
+        ("python -m experiments.speed", "docs/experiments.md"),
+    ],
+)
+def test_the_help_ends_with_its_page(program: str, page: str) -> None:
+    assert CommandParser(prog=program).format_help().endswith(f"\ndocumentation: {page}\n")
