@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from moses_integration.cli.options import add_reference_option
 from moses_integration.metrics import SEED, TRIALS, Evaluated, evaluate
 from phrasescore.cli.console import Reporter
 from phrasescore.files import require_one_standard_input
@@ -24,15 +25,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         examples=("phrasescore-smt evaluate rnn.out cslm.out --baseline base.out --reference test.fr",),
     )
     parser.add_argument("translations", type=Path, nargs="+", metavar="TEXT", help="translations, one file per system")
-    parser.add_argument(
-        "--reference",
-        type=Path,
-        nargs="+",
-        action="extend",
-        required=True,
-        metavar="TEXT",
-        help="reference translations; several files are several references",
-    )
+    add_reference_option(parser, "reference translations")
     parser.add_argument("--baseline", type=Path, metavar="TEXT", help="translations of the system to compare with")
     parser.add_argument(
         "--tokenise",

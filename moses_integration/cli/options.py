@@ -58,6 +58,11 @@ def add_source_option(parser: argparse.ArgumentParser) -> None:
 def add_dev_set_options(parser: argparse.ArgumentParser) -> None:
     """Add --source and --reference."""
     parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="source text of the dev set")
+    add_reference_option(parser, "its translations")
+
+
+def add_reference_option(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add --reference; `what` names the translations in the help."""
     parser.add_argument(
         "--reference",
         type=Path,
@@ -65,7 +70,7 @@ def add_dev_set_options(parser: argparse.ArgumentParser) -> None:
         action="extend",
         required=True,
         metavar="TEXT",
-        help="its translations; several files are several references",
+        help=f"{what}; several files are several references",
     )
 
 
