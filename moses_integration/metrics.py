@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from moses_integration.building.text_form import form_of
 from moses_integration.per_text.position_tags import strip_tags
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.files import display_name
 from phrasescore.text import Log, no_log, report_one_sided, text_lines, utf8_lines
 
@@ -83,7 +83,7 @@ def evaluate(
     paths = systems if baseline is None else (baseline, *systems)
     outputs, texts = _read_parallel(paths, references, log)
     if tokenise != "none" and form_of(texts[0]).is_tokenised:
-        log(f"{display_name(references[0])}: looks tokenised; if all files are, give --tokenise none")
+        log(f"{display_name(references[0])}: looks tokenised; if all files are, give {spelled('tokenise', 'none')}")
     counted = [_statistics(lines, texts, tokenise, lowercase) for lines in outputs] if baseline is not None else []
     evaluated = []
     for number, (path, lines) in enumerate(zip(paths, outputs, strict=True)):

@@ -123,7 +123,7 @@ def read_nbest(path: Path) -> Iterator[NbestEntry]:
         except ValueError as error:
             raise UserError(
                 f"{path}: line {row}: {error}; give an n-best list as Moses or Marian "
-                "writes it, without Marian's --alignment and --word-scores"
+                "writes it, without Marian's alignment and word scores"
             ) from error
         if entry.sentence < last:
             raise UserError(f"{path}: line {row}: sentence {entry.sentence} after {last}; sort the list by sentence")

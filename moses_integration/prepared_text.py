@@ -12,7 +12,7 @@ from moses_integration.building.text_form import warn_about_form
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.indexed_tables import digest_of_text
 from moses_integration.tuning.bleu import References, read_dev_set
-from phrasescore.errors import UserError, naming
+from phrasescore.errors import UserError, naming, spelled
 from phrasescore.files import display_name, sha256_of, write_lines
 from phrasescore.text import Log, no_log, report_one_sided, text_lines
 
@@ -51,7 +51,7 @@ def prepare_text(
         ini.require_files()
         raise UserError(
             f"{ini.name}: how its text was prepared is not known, for no preparation.json lies beside it or the files "
-            "it names; give text that is tokenised and escaped as in training, and --prepared"
+            f"it names; give text that is tokenised and escaped as in training, and {spelled('prepared')}"
         )
     text.prepare(side, raw, prepared, log)
     return prepared
@@ -63,7 +63,9 @@ def _require_own_text(ini: MosesIni, raw: str | Path, prepared: Path | None) -> 
     if digest is None:
         return
     if prepared is None:
-        raise UserError(f"{ini.name}: has the tables of one text; give that, `text` beside it, and --prepared")
+        raise UserError(
+            f"{ini.name}: has the tables of one text; give that, `text` beside it, and {spelled('prepared')}"
+        )
     if digest != sha256_of(prepared):
         raise UserError(
             f"{display_name(raw)}: is not the text that the tables of {ini.name} were made for; give the whole file "

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.configuration import check_values
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.files.documents import read_json
 from phrasescore.files.tensors import DamagedError, Shapes, TensorFile, open_tensors, write_tensors
 from phrasescore.model_files import (
@@ -127,7 +127,7 @@ def load_model(folder: Path) -> TrainedModel:
         except NotRegisteredError as error:
             if not plugins:
                 raise UserError(f"{folder / CONFIG}: {error}") from error
-            options = " ".join(f"--plugin {plugin['path']}" for plugin in plugins)
+            options = " ".join(spelled("plugin", plugin["path"]) for plugin in plugins)
             problem = str(error).split(";")[0]
             raise UserError(f"{folder}: {problem}; it was trained with a plugin, give {options} here too") from error
         return TrainedModel(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from moses_integration.building.aligned_corpus import reject_misread
 from moses_integration.building.language_model import reject_reserved
-from phrasescore.errors import UserError, naming
+from phrasescore.errors import UserError, naming, spelled
 from phrasescore.files import open_output
 from phrasescore.text import Log, counted, lines_abreast, no_log, report_one_sided
 from phrasescore.words import split_words
@@ -78,7 +78,7 @@ def clean(
         if report.kept <= _MIN_KEPT * report.pairs:
             raise UserError(
                 f"{source}: has too few sentence pairs with {target} that are fit for training: {report}; give texts "
-                "whose lines translate each other, or --longest-sentence"
+                f"whose lines translate each other, or {spelled('longest_sentence')}"
             )
     return report
 
@@ -115,6 +115,6 @@ def check_same_words(raw: tuple[Path, Path], prepared: tuple[Path, Path], log: L
                 raise UserError(
                     f"{path}: line {number}: has {words} words but {prepared_words} when prepared, so the alignment "
                     "does not fit; give the tokenised text that was aligned, its words separated by spaces (no-break "
-                    "spaces count, too), and --tokenised"
+                    f"spaces count, too), and {spelled('tokenised')}"
                 )
         check_words((source, target), raw, number)

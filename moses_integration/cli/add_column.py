@@ -10,7 +10,7 @@ from moses_integration.cli.options import finite_number, read_ini, require_rerea
 from moses_integration.ini import NEW_WEIGHT, add_columns, files_at, score_count
 from moses_integration.per_text.context_sections import networks_of
 from phrasescore.cli.console import Reporter
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.files import read_lines, require_writable
 from phrasescore.text import counted
 from phrasescore.words import join_words
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if networks_of(ini):
         raise UserError(
             f"{ini.name}: has a column in context, which stays the last; add others to the ini from before, then tune "
-            "with --in-context"
+            f"with {spelled('in_context')}"
         )
     label = args.feature or ini.phrase_table().label
     before = ini.feature(label)

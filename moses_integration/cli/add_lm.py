@@ -11,7 +11,7 @@ from moses_integration.ini import NEW_WEIGHT, add_feature, first_weight
 from moses_integration.per_text.context_sections import keep_option_weights, networks_of, with_columns
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
-from phrasescore.errors import UsageError
+from phrasescore.errors import UsageError, spelled
 from phrasescore.files import require_writable
 
 
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.lm.ngram_cache import DEFAULT_MEGABYTES, NgramCache
 
     if args.cache_size and not args.cache:
-        raise UsageError("--cache-size: is the size of a file of scores; give --cache FILE too")
+        raise UsageError(f"{spelled('cache_size')}: is the size of a file of scores; give {spelled('cache')}, too")
     require_writable(args.output, inputs=(args.ini, args.backoff, args.cache))
     reporter = Reporter(quiet=False)
     ini = read_ini(args.ini, reporter, outputs=[args.output], networks=[args.model])

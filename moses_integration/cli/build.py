@@ -11,7 +11,7 @@ from moses_integration.building.system import BuildConfig, BuildInput
 from moses_integration.cli.options import add_toolkit_options, require_rereadable, toolkit_of
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, add_section_options, given_options, refuse_idle
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UsageError, UserError, spelled
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -79,11 +79,12 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.building.system import build_system
 
     if args.alignment and not args.validation:
-        given = "with --alignment, which is of all lines, and without --validation"
+        given = f"with {spelled('alignment')}, which is of all lines, and without {spelled('validation')}"
         refuse_idle(args, ["aligner", "longest_sentence"], given)
     if args.escaped and not args.tokenised:
         raise UsageError(
-            "--escaped: tokenising would take the escapes apart; give --tokenised too, or text without them"
+            f"{spelled('escaped')}: tokenising would take the escapes apart; give {spelled('tokenised')}, too, or text "
+            "without them"
         )
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
@@ -93,8 +94,8 @@ def run(args: argparse.Namespace) -> int:
     source, target = (_language(args, side, reporter) for side in ("source", "target"))
     if source == target:
         raise UserError(
-            f"{args.source}: source and target language are both `{source}`; give --source-language and "
-            "--target-language"
+            f"{args.source}: source and target language are both `{source}`; give {spelled('source_language')} and "
+            f"{spelled('target_language')}"
         )
     casing: Casing = args.casing or ("keep" if args.tokenised else "true")
     with reporter.task("building") as task:
@@ -118,7 +119,7 @@ def _language(args: argparse.Namespace, side: str, reporter: Reporter) -> str:
     from phrasescore.tokenisation import has_rules
 
     path: Path = getattr(args, side)
-    option = f"--{side}-language"
+    option = spelled(f"{side}_language")
     given = getattr(args, f"{side}_language")
     language = given or (path.with_suffix("") if path.suffix in (".gz", ".xz", ".zst", ".bz2") else path).suffix[1:]
     if not language:
@@ -131,7 +132,7 @@ def _language(args: argparse.Namespace, side: str, reporter: Reporter) -> str:
         if not re.fullmatch("[a-z]{2,3}", language):
             raise UserError(
                 f"{name}: `{language}` is not a language code of two or three small letters, which selects the rules "
-                f"of the tokeniser; give one by {option}, or --tokenised"
+                f"of the tokeniser; give one by {option}, or {spelled('tokenised')}"
             )
         if not has_rules(language):
             reporter.log(f"{language}: the tokeniser has no abbreviations of this language, and uses English ones")

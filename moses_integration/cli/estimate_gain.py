@@ -22,7 +22,7 @@ from moses_integration.per_text.context_sections import networks_of
 from moses_integration.work_folder import work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.files import require_one_standard_input, require_writable
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
     ini = read_ini(args.ini, reporter, outputs=[args.report], networks=args.in_context)
     if args.in_context and networks_of(ini):
         raise UserError(
-            f"{ini.name}: has a column in context already; give the ini from before that, or no --in-context"
+            f"{ini.name}: has a column in context already; give the ini from before that, or leave out "
+            f"{spelled('in_context')}"
         )
     ini.require_some_weight()
     ini, toolkit = system_in_context(args, ini, toolkit, reporter, new_weight=0.0)
@@ -109,7 +110,7 @@ def _new_features(names: Iterable[str], weight_of: Mapping[str, float], ini: Mos
     if not new:
         raise UserError(
             f"{ini.name}: no tuned feature has weight 0, so there is no gain to estimate; add a column to a tuned ini "
-            "with `add-column --weight 0`, or give --in-context"
+            f"with {spelled('weight', 0)}, or give {spelled('in_context')}"
         )
     return new
 

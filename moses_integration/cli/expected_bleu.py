@@ -13,7 +13,7 @@ from moses_integration.cli.options import natural, read_ini, require_rereadable
 from moses_integration.work_folder import work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_processes_option, add_quiet_option, positive
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import make_folder, real_path
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.scoring.phrase_pair_model import save_phrase_pair_model
 
     if args.sentences < FEWEST:
-        raise UsageError(f"--sentences: {args.sentences} are too few to learn from; give {FEWEST} or more")
+        raise UsageError(f"{spelled('sentences')}: {args.sentences} are too few to learn from; give {FEWEST} or more")
     given = _given_text(args)
     if args.work is not None and real_path(args.work) == real_path(args.output):
-        raise UsageError("--work: is the folder of -o, too; give another one")
+        raise UsageError(f"{spelled('work')}: is the folder of {spelled('output')}, too; give another one")
     if args.output.exists() and (not args.output.is_dir() or any(args.output.iterdir())):
         raise UserError(f"{args.output}: exists already; give a new or empty folder")
     reporter = Reporter(quiet=args.quiet)
@@ -127,7 +127,8 @@ def _given_text(args: argparse.Namespace) -> Corpus | None:
     if len(missing) == len(_TEXTS):
         return None
     if missing:
-        raise UsageError(f"--{missing[0]}: is missing; give --source, --target and --alignment, or none of them")
+        source, target, alignment = map(spelled, _TEXTS)
+        raise UsageError(f"{spelled(missing[0])}: is missing; give {source}, {target} and {alignment}, or none of them")
     require_rereadable(args.source, args.target, args.alignment, why="the training text is read several times")
     return Corpus(args.source, args.target, args.alignment)
 

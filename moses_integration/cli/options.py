@@ -182,7 +182,8 @@ def context_columns(args: argparse.Namespace, ini: MosesIni, reporter: Reporter)
     except UserError as error:
         if args.in_context:
             raise
-        raise UserError(f"{error}; or say by --in-context where the network of {ini.name} lies now") from error
+        option = spelled("in_context")
+        raise UserError(f"{error}; or say by {option} where the network of {ini.name} lies now") from error
     require_in_context(scorer)
     return ContextColumns(scorer, args.processes, args.scheduler, reporter.log, args.restart)
 

@@ -22,7 +22,7 @@ from phrasescore.cli.options import (
     path_or_standard_stream,
     refuse_idle,
 )
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name, require_one_standard_input, require_writable
 from phrasescore.model_files import files_of_models
 
@@ -38,7 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Add features to the n-best lists of any toolkit. With --reference, tune the weights of all "
         "features on the lists of a dev set and write them. With --weights, add the same features to the lists of "
         "another text and write the best translation of each sentence.",
-        most_used=("nbest", "source", "output", "reference", "weights", "ini", "scorers", "prepared"),
+        most_used=("nbest", "source", "output", "reference", "weights", "ini", "scorer", "prepared"),
         examples=(
             "phrasescore-smt rescore --nbest dev.nbest --source dev.en --reference dev.fr --ini tuned.ini --scorer "
             "CSLM=cslm -o weights.json",
@@ -83,7 +83,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_scorer,
         action="append",
         default=[],
-        dest="scorers",
         metavar="LABEL=[COLUMN:]PATH",
         help="feature to add, such as RNN=rnn/ or WP=unknown-target:rnn/; may be given several times, with "
         "--weights only if a folder was moved. PATH is a model folder, or a file with one number per list entry. "
@@ -120,19 +119,19 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.nbest import ListFault
     from moses_integration.rescoring.rescorer import Rescorer
 
-    numbers = [spec.path for spec in args.scorers]
+    numbers = [spec.path for spec in args.scorer]
     inputs = (args.source, *(args.reference or ()), args.ini, args.weights, args.backoff, *numbers)
     # --nbest-output may replace the input list.
     require_writable(args.output, args.nbest_output, inputs=(*inputs, *files_of_models(numbers)))
     require_writable(args.output, inputs=[args.nbest])
     require_one_standard_input(args.nbest, args.source, *(args.reference or ()))
-    labels = [spec.label for spec in args.scorers]
+    labels = [spec.label for spec in args.scorer]
     for label in labels:
         if labels.count(label) > 1:
-            raise UsageError(f"--scorer {label}=: is given twice; give each scorer a label of its own")
+            raise UsageError(f"{spelled('scorer')} {label}=: is given twice; give each scorer a label of its own")
     reporter = Reporter(quiet=args.quiet)
-    given = {one.name: getattr(args, one.name) for one in fields(Rescorer) if one.name != "log"}
-    rescorer = Rescorer(**given, log=reporter.log)
+    given = {one.name: getattr(args, one.name) for one in fields(Rescorer) if one.name not in ("scorers", "log")}
+    rescorer = Rescorer(**given, scorers=args.scorer, log=reporter.log)
     try:
         (_apply if args.weights else _tune)(args, rescorer, reporter)
     except ListFault as fault:
@@ -147,8 +146,8 @@ def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> N
     seeds = seeds_of(args, [1, 2, 3])
     if args.ini is None and not args.prepared:
         raise UsageError(
-            "--reference: the moses.ini that the list was decoded with says how its text is prepared; give --ini, or "
-            "prepared text and --prepared"
+            f"{spelled('reference')}: the moses.ini that the list was decoded with says how its text is prepared; give "
+            f"{spelled('ini')}, or prepared text and {spelled('prepared')}"
         )
     ini = read_ini(args.ini, reporter, outputs=(args.output, args.nbest_output)) if args.ini else None
     with work_folder(None) as folder:
@@ -172,18 +171,19 @@ def _apply(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> 
     from phrasescore.files import read_lines, write_lines
     from phrasescore.text import text_lines
 
-    refuse_idle(args, ["seeds", "restarts"], "with --weights, which are tuned")
+    refuse_idle(args, ["seeds", "restarts"], f"with {spelled('weights')}, which are tuned")
     tuned = TunedWeights.read(args.weights)
-    models = files_of_models(spec.path for spec in tuned.choices(args.scorers))
+    models = files_of_models(spec.path for spec in tuned.choices(args.scorer))
     require_writable(args.output, args.nbest_output, inputs=models)
     if args.prepared:
-        refuse_idle(args, ["ini"], "with --weights and --prepared, which leave nothing for it to say")
+        refuse_idle(args, ["ini"], f"with {spelled('weights')} and {spelled('prepared')}")
         write_lines(args.output, rescorer.apply(tuned, text_lines(args.source, reporter.log)))
         return
     path = args.ini or tuned.ini
     if path is None:
         raise UsageError(
-            f"{args.weights}: was tuned on prepared text, without a moses.ini; give prepared text and --prepared"
+            f"{args.weights}: was tuned on prepared text, without a moses.ini; give prepared text and "
+            f"{spelled('prepared')}"
         )
     ini = read_ini(path, reporter, outputs=(args.output, args.nbest_output))
     with work_folder(None) as folder:

@@ -32,7 +32,7 @@ from moses_integration.building.translation_tables import (
 )
 from moses_integration.decoder.declaration import declare_model
 from moses_integration.ini import FeatureLine, MosesIni
-from phrasescore.errors import UserError, naming
+from phrasescore.errors import UserError, naming, spelled
 from phrasescore.files import write_lines
 from phrasescore.files.documents import read_json
 from phrasescore.text import Log, lines_abreast, no_log, report_one_sided, text_lines
@@ -57,7 +57,7 @@ class Fold:
 
 def training_corpus(ini: MosesIni) -> Corpus:
     """Return the training text of a system of `build`; a UserError if it is not beside the files of the ini."""
-    remedy = "give the prepared text by --source, --target and --alignment"
+    remedy = f"give the prepared text by {spelled('source')}, {spelled('target')} and {spelled('alignment')}"
     text = SystemText.of(ini)
     if text is None:
         raise UserError(f"{ini.name}: is not the ini of a system that `build` made; {remedy}")

@@ -82,7 +82,7 @@ def _require_scores(table: Path, ini: MosesIni, feature: FeatureLine, columns: i
     if found == before and named is not None and table.resolve() in {file.resolve() for file in files_at(named)}:
         advice = f"{ini.name} names this table already, so it needs no more columns"
     elif found == before:
-        advice = f"run `phrasescore annotate {table} -m MODEL -o ANNOTATED` and give --table ANNOTATED"
+        advice = f"run `phrasescore annotate {table} -m MODEL -o ANNOTATED` and give ANNOTATED"
     raise UserError(
         f"{table}: has {found} scores per line, but {ini.name} has num-features={before} and {columns} to be added; "
         f"{advice}"

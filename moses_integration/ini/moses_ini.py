@@ -22,7 +22,7 @@ from moses_integration.ini.lines import (
     without_comment,
 )
 from moses_integration.ini.old_format import convert_old_format
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.files import real_path, write_atomically
 from phrasescore.words import parse_number
 
@@ -141,7 +141,7 @@ class MosesIni(IniLines):
         if len(tables) != 1:
             found = ", ".join(f"{table.label} in line {self.number_of(table.row)}" for table in tables) or "none"
             remedy = (
-                "choose by --feature (add-column), or use Moses (tune, decode, without a column in context)"
+                f"choose by {spelled('feature')} (add-column), or use Moses (tune, decode, without a column in context)"
                 if tables
                 else "add its line"
             )
@@ -153,7 +153,7 @@ class MosesIni(IniLines):
         for feature in self.features():
             if feature.kind == "KENLM":
                 return self.path_of(feature)
-        raise UserError(f"{self.name}: has no KENLM feature with an n-gram model; give a model by --backoff")
+        raise UserError(f"{self.name}: has no KENLM feature with an n-gram model; give one by {spelled('backoff')}")
 
     def set_argument(self, label: str, key: str, value: str) -> None:
         """Set or add an argument of a feature."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moses_integration.ini import IN_CONTEXT, MosesIni, Weights, add_columns_in_context
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 
 if TYPE_CHECKING:
     from moses_integration.per_text.context_columns import ContextColumns
@@ -23,7 +23,6 @@ NETWORKS_SHA256 = "in-context-sha256"
 OPTIONS_BY = "in-context-options-by"
 """Section with the weights by which options are selected: the initial weights of tuning. Tuned weights rely on the
 network's score, which is not available for the selection."""
-_AGAIN = "tune again, with --in-context, the ini that it was made of"
 
 
 def networks_of(ini: MosesIni) -> list[str]:
@@ -34,7 +33,7 @@ def networks_of(ini: MosesIni) -> list[str]:
         # Without the weights of OPTIONS_BY, the tuned weights would select other options than in tuning.
         raise UserError(
             f"{ini.location(NETWORKS)}: [{NETWORKS}], [{OPTIONS_BY}] and {IN_CONTEXT}= of the phrase table belong "
-            f"together; {_AGAIN}"
+            f"together; {_again()}"
         )
     return folders
 
@@ -62,7 +61,8 @@ def with_networks(
     ini, known = ini.copy(), networks_of(ini)
     if not known:
         if new_weight is None:
-            raise UserError(f"{ini.name}: has no column for --in-context; give the ini that `tune --in-context` wrote")
+            option = spelled("in_context")
+            raise UserError(f"{ini.name}: has no column for {option}; give the ini that `tune` with {option} wrote")
         add_columns_in_context(ini, len(columns.columns), new_weight)
     if tunes or not known:
         name_networks(ini, folders or known, columns.scorer.fingerprint)
@@ -111,7 +111,7 @@ def require_tuned_for(ini: MosesIni, columns: ContextColumns) -> None:
     if tuned_with and tuned_with != [columns.scorer.fingerprint]:
         raise UserError(
             f"{columns.scorer.name}: is not what {ini.name} was tuned with, or was trained on since; give that by "
-            "--in-context, or tune again"
+            f"{spelled('in_context')}, or tune again"
         )
 
 
@@ -119,7 +119,7 @@ def option_weights(ini: MosesIni) -> Weights | None:
     """Return the weights by which tuning selected translation options, None if the ini does not have them."""
     kept = ini.weights(OPTIONS_BY)
     if kept and _widths(kept) != _widths(ini.weights_of_features()):
-        raise UserError(f"{ini.location(OPTIONS_BY)}: [{OPTIONS_BY}] does not fit the features; {_AGAIN}")
+        raise UserError(f"{ini.location(OPTIONS_BY)}: [{OPTIONS_BY}] does not fit the features; {_again()}")
     return kept or None
 
 
@@ -130,6 +130,10 @@ def keep_option_weights(ini: MosesIni) -> None:
     ini.set_values(
         OPTIONS_BY, [f"{label}= {' '.join(f'{one:.6g}' for one in numbers)}" for label, numbers in weights.items()]
     )
+
+
+def _again() -> str:
+    return f"tune again, with {spelled('in_context')}, the ini that it was made of"
 
 
 def _widths(weights: Weights) -> dict[str, int]:

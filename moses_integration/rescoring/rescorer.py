@@ -159,7 +159,10 @@ class Rescorer:
             self._require_no_backoff()
             return None
         if self.backoff is None and ini is None:
-            raise UsageError("--scorer: a language model needs an n-gram model; give --backoff, or --ini for its own")
+            raise UsageError(
+                f"{spelled('scorer')}: a language model needs an n-gram model; give {spelled('backoff')}, or "
+                f"{spelled('ini')} for its own"
+            )
         return self.backoff or (ini.language_model() if ini else None)
 
     def _require_no_backoff(self) -> None:

@@ -13,7 +13,7 @@ from moses_integration.ini import Weights
 from moses_integration.nbest import NbestEntry
 from moses_integration.rescoring.features import FeatureSpec, ListFeature, needs_backoff
 from moses_integration.rescoring.reranking import check_fit, check_new
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.files import sha256_of, write_json
 from phrasescore.files.documents import read_json
 from phrasescore.provenance import described
@@ -58,7 +58,7 @@ class TunedWeights:
             if report["schema"] != SCHEMA or not found.digests.keys() <= found.weights.keys():
                 raise ValueError
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UserError(f"{path}: is not a file of weights that `rescore --reference` wrote; tune first") from error
+            raise UserError(f"{path}: is not a file of weights that `rescore` wrote; tune first") from error
         return found
 
     def write(self, report: Mapping[str, Any]) -> None:
@@ -85,14 +85,14 @@ class TunedWeights:
         for spec in given:
             if (spec.label, spec.column) not in {(one.label, one.column) for one in self.scorers}:
                 raise UserError(
-                    f"--scorer {spec.label}={spec.source}: {self.path} has no weight for it; leave it out or tune "
-                    "with it"
+                    f"{spelled('scorer')} {spec.label}={spec.source}: {self.path} has no weight for it; leave it out "
+                    "or tune with it"
                 )
         for one in self.scorers:
             if self.digests[one.label] is None and one.label not in replaced:
                 raise UserError(
-                    f"{self.path}: the numbers of {one.label} belong to the list it was tuned on; give --scorer "
-                    f"{one.label}=FILE with those of this list"
+                    f"{self.path}: the numbers of {one.label} belong to the list it was tuned on; give "
+                    f"{spelled('scorer')} {one.label}=FILE with those of this list"
                 )
         return [replaced.get(one.label, one) for one in self.scorers]
 
@@ -109,14 +109,14 @@ class TunedWeights:
             )
         if backoff and sha256_of(backoff) != self.backoff_digest:
             raise UserError(
-                f"{backoff}: is not the n-gram model that {self.path} was tuned with; give that one by --backoff, or "
-                "tune again"
+                f"{backoff}: is not the n-gram model that {self.path} was tuned with; give that one by "
+                f"{spelled('backoff')}, or tune again"
             )
         for spec, feature in zip(specs, features, strict=True):
             if feature.fingerprint != self.digests[spec.label]:
                 raise UserError(
-                    f"{spec.path}: is not the model that {self.path} was tuned with; give that one by --scorer "
-                    f"{spec.label}={replace(spec, path=Path('FOLDER')).source}, or tune again"
+                    f"{spec.path}: is not the model that {self.path} was tuned with; give that one by "
+                    f"{spelled('scorer')} {spec.label}={replace(spec, path=Path('FOLDER')).source}, or tune again"
                 )
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.files import open_input
 
 _LINES_SHOWN = 3
@@ -23,7 +23,7 @@ class StepFailure(UserError):
     """A program of an installed Moses failed."""
 
     def __init__(self, failure: str, log: Path) -> None:
-        super().__init__(f"{failure}; see {log}, or use --toolkit embedded")
+        super().__init__(f"{failure}; see {log}, or use {spelled('toolkit', 'embedded')}")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,9 @@ class Installation:
         """Return a program of `bin/`; it must be executable."""
         path = self.home / "bin" / name
         if not os.access(path, os.X_OK):
-            raise UserError(f"{path}: is missing or not executable; build it with Moses, or use --toolkit embedded")
+            raise UserError(
+                f"{path}: is missing or not executable; build it with Moses, or use {spelled('toolkit', 'embedded')}"
+            )
         return path
 
     def script(self, name: str) -> Path:

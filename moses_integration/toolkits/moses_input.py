@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moses_integration.decoder.declaration import KINDS
 from moses_integration.ini import MosesIni
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.words import quote, split_words
 
 # Besides shell syntax: Moses' scripts split some paths at `=`, and remove the first `.gz` of others.
@@ -25,7 +25,7 @@ def check_folder_name(folder: Path) -> None:
     if unsafe:
         raise UserError(
             f"{folder}: Moses' scripts cannot use a folder with `{unsafe[0]}` in its path; give another one (tune and "
-            "decode: --work)"
+            f"decode: {spelled('work')})"
         )
 
 
@@ -40,8 +40,8 @@ def check_features(ini: MosesIni) -> None:
         place = f"{ini.at(feature.row)}: {feature.label}"
         if feature.kind in KINDS and not KINDS[feature.kind].is_of_moses:
             raise UserError(
-                f"{place} is a {feature.kind}, which Moses does not have; use --toolkit embedded, or remove it and "
-                "rescore with `phrasescore-smt rescore`"
+                f"{place} is a {feature.kind}, which Moses does not have; use {spelled('toolkit', 'embedded')}, or "
+                "remove it and rescore with `phrasescore-smt rescore`"
             )
         if feature.kind in _RUN_COMMANDS:
             raise UserError(f"{place} makes Moses run commands of its line; remove it, or run moses yourself")

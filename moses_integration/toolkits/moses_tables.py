@@ -11,7 +11,7 @@ from moses_integration.decoder.tables import filter_table
 from moses_integration.ini import IGNORED, FeatureLine, MosesIni
 from moses_integration.toolkits.installation import Installation, has_content, run_step
 from moses_integration.toolkits.toolkit import Binary
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.text import text_lines
 from phrasescore.words import phrases_of
 
@@ -77,8 +77,8 @@ def _binarise(
         case "probing", "PhraseDictionaryMemory":
             if feature.arguments.get("table-limit") == "0":
                 raise UserError(
-                    f"--binarise probing: ProbingPT has no translations with table-limit=0, as {feature.label} "
-                    "has; give a limit, or use --binarise compact"
+                    f"{spelled('binarise', 'probing')}: ProbingPT has no translations with table-limit=0, as "
+                    f"{feature.label} has; give a limit, or use {spelled('binarise', 'compact')}"
                 )
             kind, path, program = "ProbingPT", base.with_suffix(".probing"), "CreateProbingPT"
             options = ["--input-pt", table, "--output-dir", path, "--num-scores", str(feature.width)]

@@ -12,7 +12,7 @@ from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.tuning.checkpoint import TuningCheckpoint
 from moses_integration.tuning.tunings import Tuning, TuningConfig
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.text import Log, ProgressCallback, no_log, no_progress
 
 ToolkitName = Literal["auto", "moses", "embedded"]
@@ -115,15 +115,18 @@ def choose_toolkit(
     from moses_integration.toolkits.installation import find_installation
     from moses_integration.toolkits.moses import MosesToolkit
 
+    embedded = spelled("toolkit", "embedded")
     if scheduler is not None:
         if name == "moses" or binary is not None:
-            raise UserError("--scheduler: Moses cannot share its work among workers; use --toolkit embedded")
+            raise UserError(f"{spelled('scheduler')}: Moses cannot share its work among workers; use {embedded}")
         return EmbeddedToolkit(processes, scheduler)
     installation = None if name == "embedded" else find_installation()
     if installation is not None:
         return MosesToolkit(installation, processes, binary)
     if name == "moses":
-        raise UserError("--toolkit moses: Moses was not found; set MOSES_HOME to its folder, or use --toolkit embedded")
+        asked = spelled("toolkit", "moses")
+        raise UserError(f"{asked}: Moses was not found; set MOSES_HOME to its folder, or use {embedded}")
     if binary is not None:
-        raise UserError(f"--binarise {binary}: the embedded toolkit reads text tables; use Moses, or omit the option")
+        asked = spelled("binarise", binary)
+        raise UserError(f"{asked}: the embedded toolkit reads text tables; use Moses, or omit the option")
     return EmbeddedToolkit(processes)

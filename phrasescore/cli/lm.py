@@ -14,7 +14,7 @@ from phrasescore.cli.options import (
     path_or_standard_stream,
 )
 from phrasescore.cli.training import add_training_options, given_layers, run_training
-from phrasescore.errors import UsageError
+from phrasescore.errors import UsageError, spelled
 from phrasescore.files import (
     STANDARD_STREAM,
     display_name,
@@ -197,9 +197,8 @@ def _summary(scores: TextScores) -> str:
         ("perplexity of the neural language model", f"{found['network']:.3f}"),
     ]
     if scores.unknown_to_backoff is None:
-        rows.append(
-            ("", "words outside the shortlist share one probability: no distribution over words; give --backoff")
-        )
+        advice = f"no distribution over words; give {spelled('backoff')}"
+        rows.append(("", f"words outside the shortlist share one probability: {advice}"))
     else:
         rows.append(("perplexity of the back-off model", f"{found['backoff']:.3f}"))
         rows.append(("words unknown to the back-off model", f"{scores.unknown_to_backoff:,}"))

@@ -121,7 +121,7 @@ def _next_command(args: argparse.Namespace) -> str:
 def _check_usage(args: argparse.Namespace) -> None:
     """Check that either a table or a text is given, with matching options."""
     if (args.table is None) == (args.source is None):
-        raise UsageError("give either a phrase table or --source and --target")
+        raise UsageError(f"give either a phrase table or {spelled('source')} and {spelled('target')}")
     pairs = [("source", "target"), ("validation_source", "validation_target")]
     if args.alignment is not None:
         pairs.append(("validation_source", "validation_alignment"))

@@ -19,7 +19,7 @@ from phrasescore.cli.options import (
 )
 from phrasescore.cli.parser import CommandParser
 from phrasescore.configuration import Sections, Values, flags_of, parse_change, read_toml
-from phrasescore.errors import UsageError
+from phrasescore.errors import UsageError, spelled
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
@@ -120,13 +120,13 @@ def _train(trainer: Trainer[Any], reporter: Reporter, stop: StopRequest, *, rest
         )
         progress = trainer.train()
     if progress.finished is None:
-        how = "the same command without --restart resumes it" if restarted else "the same command resumes"
+        how = f"the same command without {spelled('restart')} resumes it" if restarted else "the same command resumes"
         reporter.log(f"stopped after update {progress.update}; {how}")
         return stop.exit_code
     if is_overfitting(evaluations):
         reporter.log(
             f"the validation loss has risen while the training loss fell: the network overfits the {unit}s; more "
-            "--dropout, or a smaller budget, may give better weights"
+            f"{spelled('dropout')}, or a smaller budget, may give better weights"
         )
     reporter.log(
         f"done after update {progress.update}: {progress.finished}; the weights of update {progress.best_update} "

@@ -21,7 +21,7 @@ from phrasescore.cli.options import (
     path_or_standard_stream,
     positive,
 )
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, require_writable
 from phrasescore.model_files import files_of_models
 from phrasescore.pictures import Alignment, check_picture, draw_alignments
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     config = SearchConfig.checked(given_options(args, SearchConfig))
     if config.n_best > 1 and not args.json:
-        raise UsageError("--n-best: needs --json; add it")
+        raise UsageError(f"{spelled('n_best')}: needs {spelled('json')}; add it")
     from phrasescore.translator import Translator
 
     if args.attention:
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     scorer, reporter, name = load_networks(args), Reporter(quiet=args.quiet), display_name(args.text)
     translator = Translator(scorer, config, args.batch_size)
     if args.attention and not translator.has_attention:
-        raise UserError("--attention: this network has no attention to draw; leave --attention out")
+        raise UserError(f"{spelled('attention')}: this network has no attention to draw; leave it out")
     if scorer.note is not None:
         reporter.log(scorer.note)
     is_typed = (args.text, args.output) == (STANDARD_STREAM, STANDARD_STREAM) and sys.stdin.isatty()
@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
     translator.words.warn_if_many_unknown(name, "network", reporter.log)
     if args.attention:
         if not alignments:
-            raise UserError("--attention: there is no sentence to draw; give one with words")
+            raise UserError(f"{spelled('attention')}: there is no sentence to draw; give one with words")
         draw_alignments(alignments, args.attention)
     return 0
 

@@ -15,7 +15,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 
 Keys = NDArray[np.uint64]
 Scores = NDArray[np.float32]
@@ -124,7 +124,8 @@ def _fill(path: Path, file: BinaryIO, size: int) -> None:
         free = shutil.disk_usage(path.parent).free
         if free < size:
             raise UserError(
-                f"{path}: needs {size >> 20:,} MB, but {free >> 20:,} MB are free; give another path or --cache-size"
+                f"{path}: needs {size >> 20:,} MB, but {free >> 20:,} MB are free; give another path or "
+                f"{spelled('cache_size')}"
             )
         for chunk in (_HEADER, *repeat(bytes(_LEAST_BYTES), size // _LEAST_BYTES)):
             # At the end of a disk, a part of the chunk may be written; the next attempt then fails.

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from phrasescore.device import Device, Precision, choose_device
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.log_probs import require_log_probs
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.nn.batch import PairBatch
@@ -113,7 +113,7 @@ class EncoderDecoderScorer(PhraseScorer):
             return None
         return (
             f"{self.name}: was trained in context but scores these phrases without their sentences; "
-            "`phrasescore-smt tune --in-context` gives it the sentences"
+            f"`tune` with {spelled('in_context')} gives it the sentences"
         )
 
     def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:

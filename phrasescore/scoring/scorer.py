@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.device import Device, Precision, choose_device, one_thread, settle_memory
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.model_files import model_kind
 from phrasescore.pairs import Direction
 from phrasescore.plugins import load_plugins, loaded_plugins, plugins_blamed
@@ -110,7 +110,7 @@ def require_in_context(scorer: PhraseScorer) -> None:
     if not scorer.in_context:
         raise UserError(
             f"{scorer.name}: does not condition on the sentence, so `annotate` writes its column once for all texts; "
-            "give a model that does, as `phrasescore train --alignment` trains"
+            f"give a model that does, as `train` with {spelled('alignment')} trains"
         )
 
 

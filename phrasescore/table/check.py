@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from phrasescore.errors import spelled
 from phrasescore.files import MAGIC_LENGTH, STANDARD_STREAM, detect_format
 from phrasescore.table.entry import LOWEST_LOG, SEPARATOR, Entry, LineFault, parse_alignment
 from phrasescore.table.factors import describe_factors
@@ -206,8 +207,8 @@ class _Checker:
             self.file_problem("is empty, so that nothing can be translated with it; check how it was made")
         if max(report.factors) > 1:
             report.notes.append(
-                f"a factored table: {describe_factors(*report.factors)}; networks learn factor 0 unless `train "
-                "--factor` names others, and the embedded decoder cannot load the table"
+                f"a factored table: {describe_factors(*report.factors)}; networks learn factor 0 unless "
+                f"{spelled('factor')} of `train` names others, and the embedded decoder cannot load the table"
             )
         if report.distinct_sources < len(self.runs):
             report.notes.append(

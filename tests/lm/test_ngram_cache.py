@@ -85,7 +85,7 @@ def test_processes_that_start_together_make_one_file(tmp_path: Path) -> None:
 
 
 def test_a_cache_larger_than_the_free_space_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"cache: needs .* MB, but .* MB are free; give another path or --cache-size"):
+    with pytest.raises(UserError, match=r"cache: needs .* MB, but .* MB are free; give another path or cache_size"):
         NgramCache(tmp_path / "cache", 1 << 50)
     assert not (tmp_path / "cache").exists()
 

@@ -346,7 +346,7 @@ def test_an_alignment_of_other_words_is_refused(tmp_path: Path) -> None:
     for name, lines in (("a.en", "a b .\na, b.\n"), ("a.fr", "x y .\nx, y.\n"), ("a.align", "0-0\n1-1\n")):
         (tmp_path / name).write_text(lines)
     texts = tmp_path / "a.en", tmp_path / "a.fr", tmp_path / "a.align"
-    with pytest.raises(UserError, match=r"a\.en: line 2: has 2 words but 4 when prepared, .* --tokenised"):
+    with pytest.raises(UserError, match=r"a\.en: line 2: has 2 words but 4 when prepared, .* tokenised"):
         build(tmp_path / "system", *texts, text=TextSettings("en", "fr"))
 
 
@@ -386,7 +386,7 @@ def test_text_that_is_escaped_already_is_reported(tmp_path: Path) -> None:
     SystemText(tmp_path, text).prepare("target", tmp_path / "a.fr", tmp_path / "prepared", logged.append)
     others = tmp_path / "a.en", tmp_path / "a.fr"
     build(tmp_path / "system", validation=others, text=text, config=IBM1, log=logged.append)
-    fault = f"{tmp_path}/a.fr: has 1 of Moses' escapes, as &apos;, which are treated as text; give --tokenised --escap"
+    fault = f"{tmp_path}/a.fr: has 1 of Moses' escapes, as &apos;, which are treated as text; give tokenised and escap"
     assert sum(line.startswith(fault) for line in logged) == 2
 
 

@@ -39,7 +39,7 @@ def test_text_that_is_not_as_declared(tmp_path: Path) -> None:
         "looks tokenised (90 of 90 commas and final full stops are separate tokens), but is treated as plain text; "
     )
     assert tokenised.endswith(
-        "; give --tokenised to `build`, or --prepared if the text is like that in the system's corpus/"
+        "; give tokenised to `build`, or prepared if the text is like that in the system's corpus/"
     )
     (plain,) = warnings_for(PLAIN, tmp_path, tokenise=False)
     assert plain.startswith("looks like plain text (90 of 90 commas and final full stops are joined to a word), but ")
@@ -54,7 +54,7 @@ def test_training_text_without_capitals(tmp_path: Path) -> None:
     tokenised, lower_cased = warned
     assert "/train.fr: looks tokenised (" in tokenised
     assert lower_cased.endswith(
-        "has no capital in 1000 lines, but translations will begin with one; give text with capitals, or --casing keep "
+        "has no capital in 1000 lines, but translations will begin with one; give text with capitals, or casing='keep' "
         "to `build`"
     )
 

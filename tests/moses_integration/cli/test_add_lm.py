@@ -44,4 +44,4 @@ def test_what_fails_makes_no_cache(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_the_size_of_no_cache_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["add-lm", str(MINI / "moses.ini"), "--model", "cslm", "-o", "added.ini", "--cache-size", "1"]
     assert main(command) == 2
-    assert "--cache-size: is the size of a file of scores; give --cache FILE too" in capsys.readouterr().err
+    assert "--cache-size: is the size of a file of scores; give --cache, too" in capsys.readouterr().err

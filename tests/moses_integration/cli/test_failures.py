@@ -201,7 +201,7 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         (
             ["add-column", INI, "--table", "FOLDER/own.gz", "-o", "FOLDER/o"],
             f"own.gz: has 4 scores per line, but {INI} has num-features=4 and 1 to be added; run `phrasescore "
-            "annotate FOLDER/own.gz -m MODEL -o ANNOTATED` and give --table ANNOTATED",
+            "annotate FOLDER/own.gz -m MODEL -o ANNOTATED` and give ANNOTATED",
         ),
         (
             ["add-column", INI, "--table", str(MINI / "phrase-table.gz"), "-o", "FOLDER/o"],
@@ -333,7 +333,7 @@ def test_two_runs_in_one_folder(folder: Path, capsys: pytest.CaptureFixture[str]
 
 def test_escapes_that_tokenising_would_take_apart(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*TEXTS, "--escaped"]) == 2
-    assert "--escaped: tokenising would take the escapes apart; give --tokenised too" in capsys.readouterr().err
+    assert "--escaped: tokenising would take the escapes apart; give --tokenised, too" in capsys.readouterr().err
 
 
 def test_moses_that_is_not_there(folder: Path) -> None:

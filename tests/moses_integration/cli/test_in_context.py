@@ -442,7 +442,8 @@ def test_what_cannot_be_is_refused(
     source = str(small_dev[0])
     assert main(["decode", INI, "--source", source, *EMBEDDED, "--in-context", str(network)]) == 1
     assert (
-        f"{INI}: has no column for --in-context; give the ini that `tune --in-context` wrote" in capsys.readouterr().err
+        f"{INI}: has no column for --in-context; give the ini that `tune` with --in-context wrote"
+        in capsys.readouterr().err
     )
     phrases = tmp_path / "phrases"
     command = ["train", str(MINI / "phrase-table.gz"), "-o", str(phrases), *SMALL, "-q"]

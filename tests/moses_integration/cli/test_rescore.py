@@ -223,7 +223,7 @@ def test_another_network_is_refused(
         ([*DEV, "--weights", MINI / "moses.ini"], "moses.ini: is not JSON"),
         ([*DEV, "--weights", "FOLDER/list.json"], "list.json: is no object of JSON; tune again"),
         ([*DEV, "--weights", "FOLDER/nan.json"], "nan.json: has a number that is not finite; tune again"),
-        ([*DEV, "--weights", "FOLDER/types.json"], "is not a file of weights that `rescore --reference` wrote"),
+        ([*DEV, "--weights", "FOLDER/types.json"], "is not a file of weights that `rescore` wrote"),
         ([*DEV, "--weights", "TUNED", "--scorer", f"CSLM={NETWORK}"], "has no weight for it"),
         (
             [*DEV, "--weights", "TUNED", "--nbest", "FOLDER/five"],

@@ -38,7 +38,7 @@ def test_a_program_that_fails(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"tables: `{fails} --with 'a b'` ended with exit code 3; its last messages are: "
         "problem 2 / problem 3 / problem 4; "
-        f"see {tmp_path}/log, or use --toolkit embedded"
+        f"see {tmp_path}/log, or use toolkit='embedded'"
     )
 
 

@@ -45,7 +45,7 @@ def test_auto_with_moses_is_moses(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_moses_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_moses: None) -> None:
-    with pytest.raises(UserError, match="--toolkit moses: Moses was not found; set MOSES_HOME"):
+    with pytest.raises(UserError, match="toolkit='moses': Moses was not found; set MOSES_HOME"):
         choose_toolkit("moses")
     monkeypatch.setenv("MOSES_HOME", str(tmp_path / "typo"))
     with pytest.raises(UserError, match="typo/bin/moses: is missing"):
@@ -54,7 +54,7 @@ def test_moses_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_binary_tables_need_moses(no_moses: None) -> None:
-    with pytest.raises(UserError, match="--binarise compact: the embedded toolkit reads text tables; use Moses"):
+    with pytest.raises(UserError, match="binarise='compact': the embedded toolkit reads text tables; use Moses"):
         choose_toolkit("auto", binary="compact")
 
 
@@ -150,7 +150,7 @@ def test_folders_that_the_scripts_cannot_use(pretended: MosesToolkit, tmp_path: 
 def test_a_neural_language_model_is_not_for_moses(pretended: MosesToolkit, tmp_path: Path) -> None:
     ini = MosesIni.read(MINI / "moses.ini")
     add_feature(ini, "CSLM", "CSLM0", {"path": tmp_path}, [0.2])
-    with pytest.raises(UserError, match=r"line 24: CSLM0 is a CSLM, which Moses does not have; use --toolkit embedded"):
+    with pytest.raises(UserError, match=r"line 24: CSLM0 is a CSLM, which Moses does not have; use toolkit='embedded'"):
         decode(pretended, ini, MINI / "dev.en", tmp_path / "work")
     with pytest.raises(UserError, match="CSLM0 is a CSLM"):
         list(pretended.tune(ini, request(MINI / "dev.en", [MINI / "dev.fr"], tmp_path / "work")))
