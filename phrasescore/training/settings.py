@@ -67,13 +67,17 @@ def read_preset(folder: Path, name: str) -> Values:
 def merge(layers: Sequence[Values]) -> Values:
     """Merge values of options by section; later layers take precedence.
 
-    A budget replaces the whole budget of earlier layers, so that `--epochs 3` removes the time limit of a preset.
+    A budget replaces the whole budget of earlier layers, so that `--epochs 3` removes the time limit of a preset. An
+    automatic number of updates between evaluations needs a budget of updates.
     """
     merged: Values = {}
     for layer in layers:
-        if BUDGET & layer.get("training", {}).keys():
+        if given := BUDGET & layer.get("training", {}).keys():
+            replaced = BUDGET if "max_updates" in given else BUDGET | {"evaluate_every"}
             before = merged.get("training", {})
-            merged["training"] = {k: value for k, value in before.items() if k not in BUDGET and value != AUTO}
+            merged["training"] = {
+                k: v for k, v in before.items() if k not in replaced or (k not in BUDGET and v != AUTO)
+            }
         for name, values in layer.items():
             merged[name] = merged.get(name, {}) | values
     return merged

@@ -63,6 +63,8 @@ def settings(*options: str) -> Settings:
         ("", {"dropout", "max_updates", "evaluate_every"}),
         ("--dropout 0", {"max_updates", "evaluate_every"}),
         ("--max-minutes 4", {"dropout"}),
+        ("--max-updates 400", {"dropout", "evaluate_every"}),
+        ("--max-updates 400 --evaluate-every 7", {"dropout"}),
         ("--epochs 4 --evaluate-every 7", {"dropout"}),
         ("--epochs 4 --evaluate-every auto", {"dropout", "evaluate_every"}),
         ("--preset cho2014 --dropout auto", {"dropout"}),
@@ -71,6 +73,11 @@ def settings(*options: str) -> Settings:
 )
 def test_what_is_given_does_not_follow_the_table(options: str, by_size: set[str]) -> None:
     assert settings("table", *options.split()).by_size == by_size
+
+
+def test_evaluations_follow_the_updates_that_are_given() -> None:
+    assert settings("table", "--max-updates", "400").fitted(1_000_000).training.evaluate_every == 20
+    assert settings("table", "--max-minutes", "4").fitted(1_000_000).training.evaluate_every == 1000
 
 
 def test_in_context_the_updates_follow_the_text() -> None:
