@@ -76,7 +76,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="read and score for a few seconds, estimate lines, time and memory, and write nothing",
+        help="read and score for a few seconds, estimate lines, time, memory and the output's size, and write nothing",
     )
     add_section_options(parser, "annotating", AnnotateConfig)
     add_device_options(parser)
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     if scorer.note is not None:
         reporter.log(scorer.note)
     if args.dry_run:
-        _print_estimate(estimate(args.table, scorer, config))
+        _print_estimate(estimate(args.table, scorer, config, args.output))
         return 0
     with reporter.task("annotating") as task:
 
@@ -123,11 +123,13 @@ def _check_usage(args: argparse.Namespace, config: AnnotateConfig) -> None:
 
     config.check(args.table)
     if args.dry_run:
-        refuse_idle(args, ("report", "scheduler"), "with --dry-run")
+        refuse_idle(args, ("report", "scheduler"), f"with {spelled('dry_run')}")
         require_table_file(args.table, "dry_run")
     else:
         if args.output is None and sys.stdout.isatty() and config.limit is None:
-            raise UsageError("-o: is missing, and a whole table would be printed here; give a file, -o - or --limit")
+            raise UsageError(
+                f"-o: is missing, and a whole table would be printed here; give a file, -o - or {spelled('limit')}"
+            )
         args.output = args.output or STANDARD_STREAM
         description = [description_of(args.output)] if config.shard and args.output != STANDARD_STREAM else []
         inputs = (args.table, *files_of_models(args.models), *config.only_sources_in)
@@ -143,9 +145,13 @@ def _check_usage(args: argparse.Namespace, config: AnnotateConfig) -> None:
 def _print_estimate(found: Estimate) -> None:
     about = "" if found.is_exact else "about "
     print(
-        f"{about}{found.lines:,} lines; about {duration(found.seconds)} and {found.memory / 1e9:.1f} GB of memory, "
-        f"processes: {found.processes}"
+        f"{about}{found.lines:,} lines; about {duration(found.seconds)}, {found.memory / 1e9:.1f} GB of memory and "
+        f"{_size(found.size)} of output; processes: {found.processes}"
     )
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
 
 
 def _rate(counts: Counts) -> float:

@@ -166,16 +166,7 @@ def annotate(
     started = time.monotonic()
     if output is not None:
         require_writable(output, inputs=[table])
-    sources = phrases_in_texts(config.only_sources_in, log=log) if config.only_sources_in else None
-    task = Annotation(
-        str(table),
-        ScoringTask(scorer, config.columns_of(scorer)),
-        None if config.replace_last is None else config.replace_last.encode("utf-8", "surrogateescape"),
-        config.on_error == "keep",
-        sources,
-        None if output is None else compression_for(output),
-    )
-    counts = Counts()
+    task, counts = make_task(table, scorer, output, config, log), Counts()
     with _open_chunks(output, table, task, config, block_lines, log) as (append, done):
         for facts in done:
             counts.add(Counts(**{**facts, "words": WordCounts(**facts["words"])}))
@@ -189,13 +180,27 @@ def annotate(
                 counts.seconds = time.monotonic() - started
                 progress(counts, share_read)
         if config.shard is None:
-            _require_lines(table, counts)
+            require_lines(table, counts)
         elif not counts.lines_written and _NO_LINES not in done:
             # An empty shard is a valid compressed file, too.
             append(compress([], task.compression), _NO_LINES)
-    if sources is not None and config.limit is None and config.shard is None:
-        _warn_if_few(counts, sources, log)
+    if task.only_sources is not None and config.limit is None and config.shard is None:
+        _warn_if_few(counts, task.only_sources, log)
     return counts
+
+
+def make_task(
+    table: str | Path, scorer: PhraseScorer, output: str | Path | None, config: AnnotateConfig, log: Log = no_log
+) -> Annotation:
+    """Return the task that annotates a chunk of a table."""
+    return Annotation(
+        str(table),
+        ScoringTask(scorer, config.columns_of(scorer)),
+        None if config.replace_last is None else config.replace_last.encode("utf-8", "surrogateescape"),
+        config.on_error == "keep",
+        phrases_in_texts(config.only_sources_in, log=log) if config.only_sources_in else None,
+        None if output is None else compression_for(output),
+    )
 
 
 def _blocks(table: str | Path, config: AnnotateConfig, block_lines: int) -> Iterator[Block]:
@@ -254,7 +259,7 @@ def _fingerprint(table: str | Path, task: Annotation, limit: int | None, block_l
     }
 
 
-def _require_lines(table: str | Path, counts: Counts) -> None:
+def require_lines(table: str | Path, counts: Counts) -> None:
     """Check that a line has a score, so that the output of a wrong input does not replace a good file."""
     if not counts.lines_read:
         raise UserError(f"{display_name(table)}: has no line; check that it is the table meant")

@@ -1,4 +1,4 @@
-"""Estimate time and memory of annotating a table from a sample of a few seconds."""
+"""Estimate time, memory and size of annotating a table from a sample of a few seconds."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import math
 import resource
 import sys
 import time
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from phrasescore.scoring.annotate import FEW_CHUNKS, Counts, annotate
+from phrasescore.files import compress, compression_for
+from phrasescore.scoring.annotate import FEW_CHUNKS, Annotation, Counts, make_task, require_lines
 from phrasescore.scoring.annotate_config import AnnotateConfig
 from phrasescore.scoring.scorer import PhraseScorer
 from phrasescore.table.reader import CHUNK_LINES, read_blocks
@@ -31,24 +32,41 @@ class Estimate:
     processes: int
     memory: int
     """Bytes of all processes; shared memory counts for each process."""
+    size: int
+    """Bytes of the output."""
 
 
-def estimate(table: str | Path, scorer: PhraseScorer, config: AnnotateConfig) -> Estimate:
+class _Sample(NamedTuple):
+    """Annotated lines: their number, the time in seconds, and their compressed bytes without and with the columns."""
+
+    lines: int
+    seconds: float
+    before: int
+    after: int
+
+
+def estimate(
+    table: str | Path, scorer: PhraseScorer, config: AnnotateConfig, output: str | Path | None = None
+) -> Estimate:
     """Read a table for two seconds and annotate it for five, in this process, without writing; see `annotate`.
 
     The estimated time assumes that each process is as fast as this process, and does not include their start. More
-    processes than cores do not reduce it.
+    processes than cores do not reduce it. Without an output, its size is that of a file compressed as the table is.
     """
     lines, is_exact = _count_lines(table, config.limit)
-    speed = _measure(table, scorer, replace(config, shard=None, processes=1))
-    shard = config.parsed_shard()
-    lines = lines // shard.of if shard else lines
+    sample = _measure(table, make_task(table, scorer, output or table, config), config.limit)
+    shard, size = config.parsed_shard(), Path(table).stat().st_size * sample.after / sample.before
+    if config.limit is not None:
+        size = sample.after / sample.lines * lines
+    if shard:
+        lines, size = lines // shard.of, size / shard.of
     chunks = math.ceil(lines / CHUNK_LINES)
     number = 1 if chunks <= FEW_CHUNKS else min(scorer.device.processes(config.processes), chunks)
     at_once = min(number, available_cores()) if scorer.device.torch_device.type == "cpu" else number
     # ru_maxrss is in kilobytes on Linux and in bytes on macOS.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return Estimate(lines, is_exact and not shard, lines / speed / at_once, number, peak * (number + (number > 1)))
+    seconds = lines * sample.seconds / sample.lines / at_once
+    return Estimate(lines, is_exact and not shard, seconds, number, peak * (number + (number > 1)), round(size))
 
 
 def _count_lines(table: str | Path, limit: int | None) -> tuple[int, bool]:
@@ -61,20 +79,17 @@ def _count_lines(table: str | Path, limit: int | None) -> tuple[int, bool]:
     return lines, True
 
 
-def _measure(table: str | Path, scorer: PhraseScorer, config: AnnotateConfig) -> float:
-    """Return the lines per second that this process annotates."""
-    seen = Counts()
-
-    def progress(counts: Counts, share: float | None) -> None:
-        nonlocal seen
-        seen = counts
+def _measure(table: str | Path, task: Annotation, limit: int | None) -> _Sample:
+    """Annotate the first lines of a table."""
+    counts, before, after, compression = Counts(), 0, 0, compression_for(table)
+    for block in read_blocks(table, limit, _BLOCK_LINES):
+        started = time.monotonic()
+        annotated, found, _ = task(block)
+        found.seconds = time.monotonic() - started
+        counts.add(found)
+        before, after = before + len(compress(block.data, compression)), after + len(annotated)
         if counts.seconds > _SECONDS_OF_SCORING:
-            raise _EnoughError
-
-    with suppress(_EnoughError):
-        annotate(table, scorer, None, config, block_lines=_BLOCK_LINES, progress=progress)
-    return seen.lines_read / seen.seconds
-
-
-class _EnoughError(Exception):
-    """Ends the measurement."""
+            break
+    else:
+        require_lines(table, counts)
+    return _Sample(counts.lines_read, counts.seconds, before, after)

@@ -177,7 +177,9 @@ def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
     assert done.returncode == 0
     part = run("annotate", small_table, "-m", MODEL, "-o", tmp_path / "out.gz", "--dry-run", "--shard", "1/2")
     assert part.returncode == 0
-    assert re.fullmatch(rb"600 lines; about 2 seconds and \d\.\d GB of memory, processes: 1\n", done.stdout)
+    assert re.fullmatch(
+        rb"600 lines; about 2 seconds, \d\.\d GB of memory and 0\.0 MB of output; processes: 1\n", done.stdout
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["small.gz"]
     refused = run("annotate", "-", "-m", MODEL, "--dry-run", stdin=b"")
     assert b"--dry-run: reads the table twice; give a file" in refused.stderr

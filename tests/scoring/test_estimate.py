@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from phrasescore.scoring import estimate as estimate_module
+from phrasescore.scoring.annotate import annotate
 from phrasescore.scoring.annotate_config import AnnotateConfig
 from phrasescore.scoring.estimate import estimate
 from phrasescore.scoring.scorer import load_scorer
@@ -32,10 +33,20 @@ def test_no_more_processes_are_counted_than_there_are_blocks(
 
 def test_more_processes_than_cores_are_no_faster(small_table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate_module, "CHUNK_LINES", 100)
-    monkeypatch.setattr(estimate_module, "_measure", lambda *args, **options: 100.0)
+    monkeypatch.setattr(estimate_module, "_measure", lambda *args: estimate_module._Sample(100, 1.0, 1, 1))
     monkeypatch.setattr(estimate_module, "available_cores", lambda: 2)
     configs = [AnnotateConfig(processes=number) for number in (1, 2, 6)]
     assert [estimate(small_table, SCORER, config).seconds for config in configs] == [6, 3, 3]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_the_size_of_the_output_is_measured(small_table: Path, suffix: str, tmp_path: Path) -> None:
+    """The estimate differs from the output by the start of the table, which is the sample, at most."""
+    output = tmp_path / f"out{suffix}"
+    for config in (AnnotateConfig(), AnnotateConfig(columns=("score", "per-word"), limit=200)):
+        expected = estimate(small_table, SCORER, config, output).size
+        annotate(small_table, SCORER, output, config)
+        assert expected == pytest.approx(output.stat().st_size, rel=0.03)
 
 
 def test_lines_that_were_not_counted_are_no_more_than_the_limit(
