@@ -82,10 +82,7 @@ def decode(
     **options: Any,
 ) -> list[str]:
     """Translate a text, one sentence a line, and return the translations; also write them to `output` if given."""
-    with TemporaryDirectory(prefix="phrasescore.") as folder:
-        translations = Path(folder) / "translations" if output is None else Path(output)
-        _call("decode", {"ini": ini, "source": source, "output": translations, **options}, log, progress)
-        return _lines(translations)
+    return _written("decode", {"ini": ini, "source": source, **options}, output, log, progress)
 
 
 def text_table(
@@ -100,6 +97,11 @@ def text_table(
     """Write the per-text phrase table of a text, with columns in context, to a folder; return its moses.ini."""
     _call("text-table", {"ini": ini, "source": source, "output": output, **options}, log, progress)
     return Path(output) / "moses.ini"
+
+
+def strip_tags(text: File, output: File | None = None) -> list[str]:
+    """Return the output of a decoder, without the position tags of `text_table`; also write it to `output` if given."""
+    return _written("strip-tags", {"text": text}, output, no_log)
 
 
 def estimate_gain(
@@ -122,7 +124,7 @@ def estimate_gain(
 def tune_rescoring(
     nbest: File, output: File, *, source: File, reference: Files, log: Log = no_log, **options: Any
 ) -> dict[str, Any]:
-    """Add features (`scorers=["RNN=rnn"]`) to the n-best lists of a dev set and tune the weights of all features.
+    """Add features (`scorer=["RNN=rnn"]`) to the n-best lists of a dev set and tune the weights of all features.
 
     Returns:
         the content of `output`, such as `weights` and `dev_bleu`.
@@ -142,11 +144,7 @@ def rescore(
     **options: Any,
 ) -> list[str]:
     """Rescore n-best lists with the weights that `tune_rescoring` wrote; return the best translations."""
-    with TemporaryDirectory(prefix="phrasescore.") as folder:
-        translations = Path(folder) / "translations" if output is None else Path(output)
-        given = {"nbest": nbest, "weights": weights, "source": source, "output": translations}
-        _call("rescore", {**given, **options}, log)
-        return _lines(translations)
+    return _written("rescore", {"nbest": nbest, "weights": weights, "source": source, **options}, output, log)
 
 
 def evaluate(
@@ -164,8 +162,14 @@ def _paths(files: Files) -> list[Path]:
     return [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
 
 
-def _lines(text: Path) -> list[str]:
-    return [line.decode("utf-8", "replace") for line in read_lines(text)]
+def _written(
+    command: str, options: Mapping[str, Any], output: File | None, log: Log, progress: ProgressCallback = no_progress
+) -> list[str]:
+    """Run a command that writes a text; return its lines."""
+    with TemporaryDirectory(prefix="phrasescore.") as folder:
+        text = Path(folder) / "text" if output is None else Path(output)
+        _call(command, {**options, "output": text}, log, progress)
+        return [line.decode("utf-8", "replace") for line in read_lines(text)]
 
 
 def _reported(command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback) -> dict[str, Any]:

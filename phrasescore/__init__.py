@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from phrasescore.library import (
         annotate,
         check,
+        inspect,
         join,
         lm_train,
         read_report,
@@ -59,6 +60,7 @@ __all__ = [
     "WordCounts",
     "annotate",
     "check",
+    "inspect",
     "join",
     "lm_score",
     "lm_train",
@@ -97,6 +99,7 @@ _MODULES = {
     "WordCounts": "word_counts",
     "annotate": "library",
     "check": "library",
+    "inspect": "library",
     "join": "library",
     "lm_score": "lm.text_scores",
     "lm_train": "library",

@@ -11,6 +11,7 @@ import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.search_config import SearchConfig
 from phrasescore.table.entry import Counted, Entry
+from phrasescore.table.factors import SURFACE
 from phrasescore.table.reader import TableReader
 from phrasescore.translator import Translation, Translator
 from phrasescore.vocabulary import END
@@ -79,12 +81,13 @@ class Inspection:
     """The most frequent of `SAMPLES` targets drawn from the network."""
 
 
-def inspect_phrase(scorer: EncoderDecoderScorer, phrase: bytes, table: TableReader | None, top: int) -> Inspection:
+def inspect_phrase(scorer: EncoderDecoderScorer, phrase: bytes, table: str | Path | None, top: int) -> Inspection:
     """Return what a network has learnt about an input phrase; lists have at most `top` items."""
     candidates: dict[bytes, float] = {}
     others: list[bytes] = []
     if table is not None:
-        candidates, others = look_up(table, scorer.direction, phrase, _COMPARED)
+        reader = TableReader(table, factors=scorer.factors or SURFACE)
+        candidates, others = look_up(reader, scorer.direction, phrase, _COMPARED)
     neighbours = []
     if others:
         query_d, *_ = phrase_vectors(scorer, [phrase])

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,9 @@ from phrasescore.table.check import TableReport, check_table
 from phrasescore.text import Log, ProgressCallback, chunks, no_log, no_progress
 from phrasescore.translator import Translation, Translator
 from phrasescore.word_counts import WordCounts
+
+if TYPE_CHECKING:
+    from phrasescore.inspection import Inspection
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, WordCounts], None]
@@ -281,6 +284,33 @@ def translate(
         encoded.append(clean_text(sentence, f"sentence {number}"))
     config = SearchConfig.checked(check_values(SearchConfig, options, "translate()"))
     return Translator(_encoder_decoder(model, "translates"), config).translate(encoded)
+
+
+def inspect(
+    phrase: str | bytes, model: PhraseScorer | str | Path, *, table: str | Path | None = None, top: int = 5
+) -> Inspection:
+    """Return what a network has learnt about a source phrase, as `phrasescore inspect` shows it.
+
+    Args:
+        phrase: tokenised in the same way as the training data.
+        model: a network, or a model folder.
+        table: a phrase table, for the nearest phrases and the targets to score; without it, beam search finds targets.
+        top: the number of nearest phrases, of targets and of samples.
+    """
+    from phrasescore.inspection import inspect_phrase
+
+    check_values(_Inspecting, {"top": top}, "inspect()")
+    text = clean_text(phrase, "phrase")
+    if not text:
+        raise UserError("the phrase is empty; give at least one word")
+    return inspect_phrase(_encoder_decoder(model, "learns phrases"), text, table, top)
+
+
+@dataclass(frozen=True)
+class _Inspecting(Section):
+    """The options of `inspect`."""
+
+    top: int = option(5, "items of each list", minimum=1)
 
 
 def check(table: str | Path, *, num_features: int | None = None, limit: int | None = None) -> TableReport:

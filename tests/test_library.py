@@ -181,6 +181,18 @@ def test_messages_name_what_a_program_gives(options: dict[str, Any], message: st
     assert "--" not in str(error.value)
 
 
+def test_a_phrase_is_inspected(scorer: phrasescore.PhraseScorer) -> None:
+    found = phrasescore.inspect("the black dogs", scorer, table=MINI / "phrase-table.gz", top=2)
+    assert len(found.neighbours) == 2 <= len(found.targets)
+    best = found.targets[0]
+    assert best.log_prob == pytest.approx(float(phrasescore.score([("the black dogs", best.text)], scorer)[0]))
+    assert phrasescore.inspect(b"the", MODEL).candidates == 0
+    with pytest.raises(phrasescore.UserError, match="the phrase is empty"):
+        phrasescore.inspect(" ", scorer)
+    with pytest.raises(phrasescore.UserError, match=r"^top: is 0; give at least 1$"):
+        phrasescore.inspect("the", scorer, top=0)
+
+
 def test_sentences_are_translated(scorer: phrasescore.PhraseScorer) -> None:
     (one, other), (empty, *_) = phrasescore.translate(["the black dogs", b"a"], scorer, beam=3, n_best=2)
     assert str(one).encode() == one.text

@@ -19,12 +19,10 @@ from phrasescore.cli.options import (
     path_or_standard_stream,
     positive,
 )
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
 from phrasescore.pairs import Direction
 from phrasescore.pictures import check_picture, draw_gates
-from phrasescore.table.factors import SURFACE
-from phrasescore.table.reader import TableReader
 from phrasescore.text import counted
 from phrasescore.words import split_words
 
@@ -77,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     if not phrase:
         raise UsageError("the phrase is empty; give at least one word")
     if len(args.models) > 1:
-        raise UsageError("--model: looks into one network at a time; give one")
+        raise UsageError(f"{spelled('model')}: looks into one network at a time; give one")
     if args.gates:
         check_picture("gates", args.gates)
     reporter, scorer = Reporter(quiet=args.quiet), load_networks(args)
@@ -85,16 +83,15 @@ def run(args: argparse.Namespace) -> int:
         reporter.log(scorer.note)
     if args.gates:
         if (gates := encoder_gates(scorer, phrase)) is None:
-            raise UserError("--gates: the units of this network have no reset and update gates; leave --gates out")
+            option = spelled("gates")
+            raise UserError(f"{option}: the units of this network have no reset and update gates; leave it out")
         draw_gates(gates, args.gates)
         reporter.log(f"wrote {args.gates}")
-    table = None
     if args.table:
         reporter.log(f"reading {display_name(args.table)}")
-        table = TableReader(args.table, factors=scorer.factors or SURFACE)
     else:
-        reporter.log(f"{args.models[0]}: give --table to see the nearest phrases and the table's targets")
-    _print(phrase, scorer.direction, inspect_phrase(scorer, phrase, table, args.top), args.top)
+        reporter.log(f"{args.models[0]}: give {spelled('table')} to see the nearest phrases and the table's targets")
+    _print(phrase, scorer.direction, inspect_phrase(scorer, phrase, args.table, args.top), args.top)
     return 0
 
 

@@ -77,7 +77,7 @@ def test_an_n_best_list_is_rescored(dev: dict[str, Any], tmp_path: Path) -> None
     best = smt.decode(INI, dev["source"], **ALONE, nbest=(nbest, 10))
     options: dict[str, Any] = {"prepared": True, "processes": 1, "device": "cpu"}
     tuned = smt.tune_rescoring(
-        nbest, weights, **dev, **options, ini=INI, scorers=[f"RNN={NETWORK}"], seeds=[1], restarts=1
+        nbest, weights, **dev, **options, ini=INI, scorer=[f"RNN={NETWORK}"], seeds=[1], restarts=1
     )
     assert "RNN" in tuned["weights"]
     chosen = smt.rescore(nbest, weights, source=dev["source"], **options)
@@ -91,6 +91,7 @@ def test_a_text_gets_a_table_of_its_own(dev: dict[str, Any], tmp_path: Path) -> 
     assert len(lines) > 100
     alone = smt.decode(INI, dev["source"], **ALONE)
     assert smt.decode(ini, tmp_path / "table/text", **ALONE) == alone
+    assert smt.strip_tags(tmp_path / "table/text") == dev["source"].read_text().splitlines()
 
 
 def test_values_are_checked_as_on_the_command_line(dev: dict[str, Any], tmp_path: Path, capfd: Any) -> None:
