@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from phrasescore.files import compress, compression_for
 from phrasescore.scoring.annotate import FEW_CHUNKS, Annotation, Counts, make_task, require_lines
 from phrasescore.scoring.annotate_config import AnnotateConfig
 from phrasescore.scoring.scorer import PhraseScorer
@@ -37,12 +36,11 @@ class Estimate:
 
 
 class _Sample(NamedTuple):
-    """Annotated lines: their number, the time in seconds, and their compressed bytes without and with the columns."""
+    """Annotated lines: their number, the time in seconds, and their compressed bytes."""
 
     lines: int
     seconds: float
-    before: int
-    after: int
+    size: int
 
 
 def estimate(
@@ -55,18 +53,16 @@ def estimate(
     """
     lines, is_exact = _count_lines(table, config.limit)
     sample = _measure(table, make_task(table, scorer, output or table, config), config.limit)
-    shard, size = config.parsed_shard(), Path(table).stat().st_size * sample.after / sample.before
-    if config.limit is not None:
-        size = sample.after / sample.lines * lines
-    if shard:
-        lines, size = lines // shard.of, size / shard.of
+    shard = config.parsed_shard()
+    lines = lines // shard.of if shard else lines
     chunks = math.ceil(lines / CHUNK_LINES)
     number = 1 if chunks <= FEW_CHUNKS else min(scorer.device.processes(config.processes), chunks)
     at_once = min(number, available_cores()) if scorer.device.torch_device.type == "cpu" else number
     # ru_maxrss is in kilobytes on Linux and in bytes on macOS.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    seconds = lines * sample.seconds / sample.lines / at_once
-    return Estimate(lines, is_exact and not shard, seconds, number, peak * (number + (number > 1)), round(size))
+    scale = lines / sample.lines
+    seconds, size = scale * sample.seconds / at_once, round(scale * sample.size)
+    return Estimate(lines, is_exact and not shard, seconds, number, peak * (number + (number > 1)), size)
 
 
 def _count_lines(table: str | Path, limit: int | None) -> tuple[int, bool]:
@@ -81,15 +77,15 @@ def _count_lines(table: str | Path, limit: int | None) -> tuple[int, bool]:
 
 def _measure(table: str | Path, task: Annotation, limit: int | None) -> _Sample:
     """Annotate the first lines of a table."""
-    counts, before, after, compression = Counts(), 0, 0, compression_for(table)
+    counts, size = Counts(), 0
     for block in read_blocks(table, limit, _BLOCK_LINES):
         started = time.monotonic()
         annotated, found, _ = task(block)
         found.seconds = time.monotonic() - started
         counts.add(found)
-        before, after = before + len(compress(block.data, compression)), after + len(annotated)
+        size += len(annotated)
         if counts.seconds > _SECONDS_OF_SCORING:
             break
     else:
         require_lines(table, counts)
-    return _Sample(counts.lines_read, counts.seconds, before, after)
+    return _Sample(counts.lines_read, counts.seconds, size)

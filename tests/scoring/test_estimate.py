@@ -33,7 +33,7 @@ def test_no_more_processes_are_counted_than_there_are_blocks(
 
 def test_more_processes_than_cores_are_no_faster(small_table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate_module, "CHUNK_LINES", 100)
-    monkeypatch.setattr(estimate_module, "_measure", lambda *args: estimate_module._Sample(100, 1.0, 1, 1))
+    monkeypatch.setattr(estimate_module, "_measure", lambda *args: estimate_module._Sample(100, 1.0, 1))
     monkeypatch.setattr(estimate_module, "available_cores", lambda: 2)
     configs = [AnnotateConfig(processes=number) for number in (1, 2, 6)]
     assert [estimate(small_table, SCORER, config).seconds for config in configs] == [6, 3, 3]
@@ -41,7 +41,6 @@ def test_more_processes_than_cores_are_no_faster(small_table: Path, monkeypatch:
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_the_size_of_the_output_is_measured(small_table: Path, suffix: str, tmp_path: Path) -> None:
-    """The estimate differs from the output by the start of the table, which is the sample, at most."""
     output = tmp_path / f"out{suffix}"
     for config in (AnnotateConfig(), AnnotateConfig(columns=("score", "per-word"), limit=200)):
         expected = estimate(small_table, SCORER, config, output).size
@@ -53,9 +52,13 @@ def test_lines_that_were_not_counted_are_no_more_than_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(estimate_module, "_SECONDS_OF_READING", 0)
+    monkeypatch.setattr(estimate_module, "_SECONDS_OF_SCORING", 0)
     monkeypatch.setattr(estimate_module, "_BLOCK_LINES", 100)
     table = tmp_path / "table"
     table.write_bytes(b"the ||| le ||| 0.5 ||| %b\na ||| un ||| 0.5 ||| \n" % (b"0-0 " * 500) * 2000)
     found = estimate(table, SCORER, AnnotateConfig(limit=300, processes=1))
     assert (found.lines, found.is_exact) == (300, False)
     assert 300 < estimate(table, SCORER, AnnotateConfig(processes=1)).lines < 4000
+    # The output of the sample is scaled to the whole table, whose lines get a short column.
+    monkeypatch.setattr(estimate_module, "_SECONDS_OF_READING", 60)
+    assert estimate(table, SCORER, AnnotateConfig(processes=1)).size == pytest.approx(table.stat().st_size, rel=0.1)

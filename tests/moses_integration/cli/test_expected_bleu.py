@@ -97,7 +97,7 @@ def test_scipy_is_missed_before_the_work(
     ("options", "code", "sentence"),
     [
         (TEXTS[:2], 2, "--alignment: is missing; give --source, --target and --alignment, or none of them"),
-        ([*TEXTS, "--work", "OUTPUT"], 2, "--work: is the folder of -o, too"),
+        ([*TEXTS, "--work", "OUTPUT"], 2, "--work: is the folder of --output, too"),
         ([*TEXTS, "-o", "FULL"], 1, "exists already; give a new or empty folder"),
         ([*TEXTS, "-o", "FULL/file"], 1, "exists already; give a new or empty folder"),
         ([*TEXTS, "-o", "FULL/file/folder"], 1, "cannot be made"),
