@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,6 +37,7 @@ class Networks:
         folder: Path,
         config: Config,
         system: Json,
+        tests: Mapping[str, Json],
         steps: Steps,
         baseline: Callable[[], Json],
         processes: int | None = None,
@@ -47,12 +48,13 @@ class Networks:
             folder: folder of the ablation, with the subfolders `system/` and `prepared/`.
             config: configuration with the options of the networks.
             system: dependencies of the system, for the steps.
+            tests: parts with test sets, and the SHA-256 of their files.
             steps: the steps of the ablation.
             baseline: tunes the baseline with the first seed if necessary, and returns the result.
             processes: number of worker processes.
         """
         self._folder, self._config, self._system, self._steps = folder, config, system, steps
-        self._baseline, self._processes = baseline, processes
+        self._tests, self._baseline, self._processes = tests, baseline, processes
         self.trained: dict[str, Json] = {}
         """Training description of each requested network."""
         self.annotated: dict[str, Json] = {}
@@ -124,9 +126,10 @@ class Networks:
         return described
 
     def _perplexities(self, *options: str) -> Json:
-        """Return the report of `phrasescore lm score` on the test set, with the n-gram model; dev gives the weight."""
+        """Return the report of `phrasescore lm score` on the first test set, with the n-gram model; dev gives the weight."""
+        test = next(iter(self._tests))
         backoff = MosesIni.read(self._folder / "system" / "moses.ini").language_model()
-        command = ["lm", "score", self._text("test", "target"), "-m", str(self._folder / CSLM), *options]
+        command = ["lm", "score", self._text(test, "target"), "-m", str(self._folder / CSLM), *options]
         command += ["--backoff", str(backoff), "--weight-text", self._text("dev", "target")]
 
         def work() -> Json:
@@ -136,7 +139,8 @@ class Networks:
                 return read_json(path, "run this again")
 
         name = "perplexity.unnormalised" if options else "perplexity"
-        found: Json = self._steps.run(f"{name}.{CSLM}", [self._system, self.trained[CSLM], self._inside(command)], work)
+        rests_on = [self._system, self.trained[CSLM], self._inside(command), self._tests[test]]
+        found: Json = self._steps.run(f"{name}.{CSLM}", rests_on, work)
         return found
 
     def _text(self, part: str, side: str) -> str:
@@ -217,18 +221,21 @@ class Networks:
         return [word.removeprefix(f"{self._folder}/") for word in words]
 
     def _annotate(self, table: Path, name: str, rests_on: Json, column: Column) -> Path:
-        """Score only lines that match the texts: a few per cent of the table."""
+        """Score only lines that match the texts: a few per cent of the table.
+
+        An additional test set repeats this step, but none that depends on its table: the other scores do not change.
+        """
         annotated = self._folder / "tables" / f"{name}.gz"
         annotated.parent.mkdir(exist_ok=True)
         models = [word for network in column.networks for word in ("-m", str(self._folder / network))]
         report = annotated.with_suffix(".json")
-        texts = [self._text(part, "source") for part in ("dev", "test")]
+        texts = [self._text(part, "source") for part in ("dev", *self._tests)]
 
         def work() -> Json:
             command = ["annotate", str(table), *models, "-o", str(annotated), *column.options]
             run_phrasescore([*command, "--only-sources-in", *texts, "--report", str(report)])
             return read_json(report, "run this again")
 
-        depends_on = [rests_on, list(column.options), self._inside(texts)]
+        depends_on = [rests_on, list(column.options), self._inside(texts), self._tests]
         self.annotated[name] = self._steps.run(f"annotate.{name}", depends_on, work)
         return annotated

@@ -16,14 +16,14 @@ from experiments.ablation.decoding_time import Rescoring, time_translating
 from experiments.ablation.networks import Networks
 from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.summary import MEASURES, over_seeds, summary
-from experiments.data import DataFolder, prepare
+from experiments.data import DataFolder, prepare, test_parts
 from experiments.steps import Json, Steps, run_toolkit
 from experiments.toml import command_options
 from moses_integration.building.preparation import SystemText
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.metrics import measure, p_value_over_runs
-from moses_integration.nbest import read_nbest
+from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.per_text.context_toolkit import ContextToolkit
 from moses_integration.rescoring.features import FeatureSpec, load_features, share_scoring
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank, starting_weights, tune_on_list
@@ -58,10 +58,14 @@ class Ablation:
             processes: number of worker processes.
 
         Raises:
-            UserError: the toolkit is not installed, or does not support a row or a decoder setting.
+            UserError: the toolkit is not installed, or does not support a row or a decoder setting; or the data set has
+            no such test set.
         """
         self._config, self._folder, self._data_options, self._log = config, folder, data_options, log
         self._toolkit, self._processes = choose_toolkit(config.toolkit, processes), processes
+        self._tests = test_parts(config.data.name, config.data.test)
+        """The part of each test set, by name."""
+        self._first = next(iter(self._tests.values()))
         inside = [row.name for row in config.rows if "CSLM" in row.decoded.parts]
         if inside and self._toolkit.name != "embedded":
             raise UserError(
@@ -78,11 +82,17 @@ class Ablation:
     def run(self) -> Json:
         """Run the remaining steps, write report.json and summary.json, and return the report."""
         data, config = self._data, self._config
-        built = [data.description, config.data.casing, asdict(self._config.build), self._toolkit.name]
+        # The test sets are no part of this, so that others can be added to a finished ablation.
+        text = {"settings": data.description["settings"], "sha256": data.digests("train", "dev")}
+        built = [text, config.data.casing, asdict(config.build), self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))
-        # The report of the build does not include the dev and test sets.
-        rests_on = {**system, "data": data.description["sha256"]}
-        self._networks = Networks(self._folder, config, rests_on, self._steps, self._first_of_baseline, self._processes)
+        rests_on = {**system, "data": text["sha256"]}
+        for part in self._tests.values():
+            self._steps.run(f"text.{part}", [rests_on, data.digests(part)], partial(self._prepare, part))
+        tests = {part: data.digests(part) for part in self._tests.values()}
+        self._networks = Networks(
+            self._folder, config, rests_on, tests, self._steps, self._first_of_baseline, self._processes
+        )
         rows = {row.name: self._row(row) for row in config.rows}
         whole: Json = {
             "version": self._steps.versions,
@@ -90,6 +100,7 @@ class Ablation:
             "config": {**asdict(config), "rows": list(rows)},
             "toolkit": str(self._toolkit),
             "data": dict(data.description),
+            "tests": self._tests,
             "build": system,
             "networks": self._networks.described(),
             "functions": self._networks.functions,
@@ -97,7 +108,7 @@ class Ablation:
             "tables": self._networks.annotated,
             "rows": {row.name: self._summary(row, rows) for row in config.rows},
         }
-        whole["signatures"] = rows[config.rows[0].name][0]["signatures"]
+        whole["signatures"] = rows[config.rows[0].name][self._first][0]["signatures"]
         # Store paths relative to the folder, which is elsewhere on other machines.
         place = json.dumps(f"{self._folder}/").removesuffix('"')
         report: Json = json.loads(json.dumps(whole).replace(place, '"'))
@@ -116,6 +127,7 @@ class Ablation:
             folder,
             section.source,
             section.target,
+            tests=section.test,
             versions=section.versions.split(),
             **self._data_options,
         )
@@ -130,16 +142,23 @@ class Ablation:
         command += ["--tokenised", "--escaped"] if is_tokenised else ["--casing", self._config.data.casing]
         command += [] if self._processes is None else ["--processes", self._processes]
         run_toolkit(list(map(str, command)))
-        system_text = SystemText.of(MosesIni.read(self._system / "moses.ini"))
-        assert system_text is not None, "the system was built here"
         # An earlier data set may have had more references.
         shutil.rmtree(self._folder / "prepared", ignore_errors=True)
         (self._folder / "prepared").mkdir()
-        for part in ("dev", "test"):
-            system_text.prepare("source", data.source_file(part), self._prepared(part, "source"))
-            for number, reference in enumerate(data.target_files(part)):
-                system_text.prepare("target", reference, self._prepared(part, f"reference{number}"))
+        self._prepare("dev")
         return read_json(self._system / "build.json", "delete the system's folder")
+
+    def _prepare(self, part: str) -> None:
+        """Prepare dev or a test set for the system."""
+        text = self._system_text()
+        text.prepare("source", self._data.source_file(part), self._prepared(part, "source"))
+        for number, reference in enumerate(self._data.target_files(part)):
+            text.prepare("target", reference, self._prepared(part, f"reference{number}"))
+
+    def _system_text(self) -> SystemText:
+        text = SystemText.of(MosesIni.read(self._system / "moses.ini"))
+        assert text is not None, "the system was built here"
+        return text
 
     @property
     def _system(self) -> Path:
@@ -150,21 +169,24 @@ class Ablation:
 
     # Rows
 
-    def _row(self, row: Row) -> list[Json]:
-        """Return the results of each seed."""
+    def _row(self, row: Row) -> dict[str, list[Json]]:
+        """Return the results of each seed on each test set."""
         if row.listed:
             return self._rescored_row(row)
         ini, rests_on = self._networks.ini_of(row)
         tunings = self._tune(row, ini, rests_on)
-        with self._translator(row, ini, "test") as translate:
-            return [
-                self._steps.run(
-                    f"{row.name}.seed{tuning['seed']}",
-                    [rests_on, tuning, MEASURES],
-                    partial(self._translate, row, ini, tuning, translate),
-                )
-                for tuning in tunings
-            ]
+        found = dict[str, list[Json]]()
+        for part in self._tests.values():
+            with self._translator(row, ini, part) as translate:
+                found[part] = [
+                    self._steps.run(
+                        _step(row, tuning["seed"], part),
+                        [rests_on, tuning, MEASURES, self._data.digests(part)],
+                        partial(self._translate, row, ini, tuning, part, translate),
+                    )
+                    for tuning in tunings
+                ]
+        return found
 
     def _first_of_baseline(self) -> Json:
         """Return the result of tuning the baseline with the first seed."""
@@ -200,70 +222,89 @@ class Ablation:
         return texts[0], texts[1:]
 
     def _translator(self, row: Row, ini: MosesIni, part: str) -> AbstractContextManager[Translate]:
-        """Return a translator of the dev or test set, for the weights of any seed."""
-        source = self._tuning_text()[0] if part == "dev" else self._prepared(part, "source")
-        return self._toolkit_of(row).translator(ini, source, self._folder / "rows" / row.name / part)
+        """Return a translator of the dev set or a test set, for the weights of any seed."""
+        return self._toolkit_of(row).translator(ini, self._source(part), self._folder / "rows" / row.name / part)
+
+    def _source(self, part: str) -> Path:
+        """Return the sentences of the tuning set or of a test set."""
+        return self._tuning_text()[0] if part == "dev" else self._prepared(part, "source")
 
     def _toolkit_of(self, row: Row) -> Toolkit:
         if "CTX" not in row.parts:
             return self._toolkit
         return ContextToolkit(self._toolkit, self._networks.context_column(self._processes), self._log)
 
-    def _translate(self, row: Row, ini: MosesIni, found: Json, translate: Translate) -> Json:
-        """Translate and score the test set with the weights of one tuning run."""
+    def _translate(self, row: Row, ini: MosesIni, found: Json, part: str, translate: Translate) -> Json:
+        """Translate and score a test set with the weights of one tuning run."""
         tuning = Tuning(found["seed"], found["weights"], found["bleu"])
         work = self._work(row, tuning.seed)
         tuned = ini.copy()
         tuned.set_weights(tuning.weights)
         tuned.write(work / "moses.ini")
-        tokens = work / "test.tokens"
+        tokens = work / f"{part}.tokens"
         # Use the weights with the precision of the moses.ini.
         translate(tuned.weights(), tokens)
-        return {**self._scored(row, tuning, tokens), "iterations": found["iterations"]}
+        return {**self._scored(row, tuning, part), "iterations": found["iterations"]}
 
-    def _rescored_row(self, row: Row) -> list[Json]:
-        """Return the results of each seed when networks rerank the lists of the row without them."""
+    def _rescored_row(self, row: Row) -> dict[str, list[Json]]:
+        """Return the results of each seed on each test set when networks rerank the lists of the row without them."""
         settings = asdict(self._config.tuning)
         choices = self._networks.scorers(row)
         trained = [self._networks.trained[choice.path.name] for choice in choices]
         scoring = self._config.scoring
         rests_on = [trained, settings, scoring.rescored, *(["unnormalised"] if scoring.unnormalised else [])]
         ini, _ = self._networks.ini_of(row.decoded)
-        with self._translator(row, ini, "dev") as dev, self._translator(row, ini, "test") as test:
-            return [
-                self._steps.run(
-                    f"{row.name}.seed{before['seed']}",
-                    [before, *rests_on],
-                    partial(self._rescore, row, choices, before, {"dev": dev, "test": test}),
-                )
-                for before in self._row(row.decoded)
-            ]
+        tunings = []
+        before = self._row(row.decoded)
+        with self._translator(row, ini, "dev") as translate:
+            for one in before[self._first]:
+                work = partial(self._tune_on_lists, row, choices, one, translate)
+                tunings.append(self._steps.run(_tuning_step(row, one["seed"]), [one["weights"], *rests_on], work))
+        found = dict[str, list[Json]]()
+        for part, seeds in before.items():
+            with self._translator(row, ini, part) as translate:
+                found[part] = [
+                    self._steps.run(
+                        _step(row, tuning["seed"], part),
+                        [one, tuning, *rests_on],
+                        partial(self._rescore, row, choices, one, tuning, part, translate),
+                    )
+                    for one, tuning in zip(seeds, tunings, strict=True)
+                ]
+        return found
+
+    def _tune_on_lists(self, row: Row, choices: Sequence[FeatureSpec], before: Json, translate: Translate) -> Json:
+        """Tune the weights of a row whose networks rescore the lists of another, tuned row."""
+        tuned = self._tuned(row.decoded, before["weights"])
+        scored = self._lists(row, choices, before, "dev", translate)
+        candidates = from_nbest(scored, read_references(self._tuning_text()[1]))
+        start = starting_weights(scored[0], tuned.weights(), list(row.listed))
+        return asdict(tune_on_list(candidates, start, before["seed"], restarts=self._config.tuning.restarts))
 
     def _rescore(
-        self, row: Row, choices: Sequence[FeatureSpec], before: Json, translators: Mapping[str, Translate]
+        self, row: Row, choices: Sequence[FeatureSpec], before: Json, found: Json, part: str, translate: Translate
     ) -> Json:
-        """Return the results of a row whose networks rescore the lists of another, tuned row."""
-        seed: int = before["seed"]
-        work, tuned = self._work(row, seed), self._tuned(row.decoded, before["weights"])
+        """Rescore and score a test set."""
+        tuning = Tuning(found["seed"], found["weights"], found["bleu"])
+        scored = self._lists(row, choices, before, part, translate)
+        sentences = len(list(text_lines(self._prepared(part, "source"))))
+        write_lines(
+            self._work(row, tuning.seed) / f"{part}.tokens", best_of(rerank(scored, tuning.weights), sentences)
+        )
+        return self._scored(row, tuning, part)
+
+    def _lists(
+        self, row: Row, choices: Sequence[FeatureSpec], before: Json, part: str, translate: Translate
+    ) -> list[NbestEntry]:
+        """Return the n-best lists of a tuned row, with the scores of the networks of another."""
+        work, tuned = self._work(row, before["seed"]), self._tuned(row.decoded, before["weights"])
         # Use the precision of the decoder.
-        device = choose_device("auto", "fp32")
-        lists = {}
-        dev, references = self._tuning_text()
-        for part, source in (("dev", dev), ("test", self._prepared("test", "source"))):
-            path = work / f"{part}.nbest"
-            wanted = NbestRequest(path, self._config.scoring.rescored)
-            translators[part](tuned.weights(), work / f"{part}.before", wanted)
-            entries = list(read_nbest(path))
-            with share_scoring(len(entries), device) as workers:
-                scorers = load_features(choices, device, tuned.language_model(), workers)
-                lists[part] = add_scores(entries, list(text_lines(source)), scorers)
-        candidates = from_nbest(lists["dev"], read_references(references))
-        start = starting_weights(lists["dev"][0], tuned.weights(), list(row.listed))
-        tuning = tune_on_list(candidates, start, seed, restarts=self._config.tuning.restarts)
-        best = best_of(rerank(lists["test"], tuning.weights), len(list(text_lines(self._prepared("test", "source")))))
-        tokens = work / "test.tokens"
-        write_lines(tokens, best)
-        return self._scored(row, tuning, tokens)
+        device, path = choose_device("auto", "fp32"), work / f"{part}.nbest"
+        translate(tuned.weights(), work / f"{part}.before", NbestRequest(path, self._config.scoring.rescored))
+        entries = list(read_nbest(path))
+        with share_scoring(len(entries), device) as workers:
+            scorers = load_features(choices, device, tuned.language_model(), workers)
+            return add_scores(entries, list(text_lines(self._source(part))), scorers)
 
     def _tuned(self, row: Row, weights: Weights) -> MosesIni:
         """Return the tuned moses.ini of a row without rescoring, with paths in the current folder."""
@@ -271,13 +312,11 @@ class Ablation:
         ini.set_weights(weights)
         return ini
 
-    def _scored(self, row: Row, tuning: Tuning, tokens: Path) -> Json:
-        """Write a translation of the test set as plain text; return its scores."""
-        text = SystemText.of(MosesIni.read(self._system / "moses.ini"))
-        assert text is not None, "the system was built here"
-        plain = self._output(row, tuning.seed)
-        write_lines(plain, text.settings.detokenise(read_lines(tokens)))
-        scores = measure(plain, self._data.target_files("test"), self._tokenise)
+    def _scored(self, row: Row, tuning: Tuning, part: str) -> Json:
+        """Write the translation of a test set as plain text; return its scores."""
+        tokens, plain = self._work(row, tuning.seed) / f"{part}.tokens", self._output(row, tuning.seed, part)
+        write_lines(plain, self._system_text().settings.detokenise(read_lines(tokens)))
+        scores = measure(plain, self._data.target_files(part), self._tokenise)
         return {
             "seed": tuning.seed,
             "dev_bleu": tuning.bleu,
@@ -294,8 +333,8 @@ class Ablation:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def _output(self, row: Row, seed: int) -> Path:
-        return self._work(row, seed) / "test.out"
+    def _output(self, row: Row, seed: int, part: str) -> Path:
+        return self._work(row, seed) / f"{part}.out"
 
     @property
     def _tokenise(self) -> str:
@@ -309,8 +348,8 @@ class Ablation:
         """
         if self._toolkit.name != "embedded" or (row.listed and "CTX" in row.parts):
             return None
-        source = list(islice(text_lines(self._prepared("test", "source")), TIMED))
-        decoded = self._row(row.decoded)[0] if row.listed else seed
+        source = list(islice(text_lines(self._prepared(self._first, "source")), TIMED))
+        decoded = self._row(row.decoded)[self._first][0] if row.listed else seed
         ini = self._tuned(row.decoded, decoded["weights"])
         size = self._config.scoring.rescored
 
@@ -327,32 +366,51 @@ class Ablation:
 
     # Comparison
 
-    def _summary(self, row: Row, rows: dict[str, list[Json]]) -> Json:
-        seeds = rows[row.name]
-        found: Json = {"seeds": seeds, "against": {}, **over_seeds(seeds)}
+    def _summary(self, row: Row, rows: Mapping[str, dict[str, list[Json]]]) -> Json:
+        """Return the figures on the first test set, and those on the others as `tests`."""
         # A rescoring row depends on the row that produced its lists.
-        steps = [f"{name}.seed{one['seed']}" for name in {row.name, row.decoded.name} for one in seeds]
-        steps += [_tuning_step(row.decoded, one["seed"]) for one in seeds]
-        found["seconds"] = sum(map(self._steps.seconds, steps))
-        found["translating"] = self._translating(row, seeds[0])
-        baseline = [other for other in self._config.rows if not other.parts]
-        for other in (*baseline, *extended_by(row, self._config.rows)):
-            if other != row:
-                found["against"][other.name] = self._compared(row, other, rows)
-        return found
+        systems, seeds = {row, row.decoded}, self._config.seeds
+        steps = [_tuning_step(system, seed) for system in systems for seed in seeds]
+        steps += [_step(system, seed, part) for system in systems for seed in seeds for part in self._tests.values()]
+        figures = {test: self._figures(row, part, rows) for test, part in self._tests.items()}
+        first, *others = figures
+        return {
+            **figures[first],
+            "seconds": sum(map(self._steps.seconds, steps)),
+            "translating": self._translating(row, figures[first]["seeds"][0]),
+            "tests": {test: figures[test] for test in others},
+        }
 
-    def _compared(self, row: Row, other: Row, rows: dict[str, list[Json]]) -> Json:
-        both = [rows[row.name], rows[other.name]]
+    def _figures(self, row: Row, part: str, rows: Mapping[str, dict[str, list[Json]]]) -> Json:
+        """Return the figures on one test set."""
+        seeds = rows[row.name][part]
+        baseline = [other for other in self._config.rows if not other.parts]
+        others = [other for other in (*baseline, *extended_by(row, self._config.rows)) if other != row]
+        against = {other.name: self._compared(row, other, part, rows) for other in others}
+        return {"seeds": seeds, "against": against, **over_seeds(seeds)}
+
+    def _compared(self, row: Row, other: Row, part: str, rows: Mapping[str, dict[str, list[Json]]]) -> Json:
+        both = [rows[row.name][part], rows[other.name][part]]
         mean, before = (spread([one["test_bleu"] for one in seeds])[0] for seeds in both)
         # Name the method: earlier results exchanged the runs of each sentence independently.
         rests_on = [*both, "runs exchanged together"]
-        p_value = self._steps.run(f"{row.name}.against.{other.name}", rests_on, lambda: self._p_value(row, other))
+        name = f"{row.name}.against.{other.name}{_suffix(part)}"
+        p_value = self._steps.run(name, rests_on, lambda: self._p_value(row, other, part))
         return {"difference": mean - before, "p_value": p_value}
 
-    def _p_value(self, row: Row, other: Row) -> float:
-        runs, others = ([self._output(system, seed) for seed in self._config.seeds] for system in (row, other))
-        return p_value_over_runs(runs, others, self._data.target_files("test"), self._tokenise)
+    def _p_value(self, row: Row, other: Row, part: str) -> float:
+        runs, others = ([self._output(system, seed, part) for seed in self._config.seeds] for system in (row, other))
+        return p_value_over_runs(runs, others, self._data.target_files(part), self._tokenise)
 
 
 def _tuning_step(row: Row, seed: int) -> str:
     return f"{row.name}.seed{seed}.tuning"
+
+
+def _step(row: Row, seed: int, part: str) -> str:
+    """Return the name of the step that translates a test set."""
+    return f"{row.name}.seed{seed}{_suffix(part)}"
+
+
+def _suffix(part: str) -> str:
+    return part.removeprefix("test")

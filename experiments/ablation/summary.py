@@ -16,7 +16,7 @@ from moses_integration.ini import Weights
 from moses_integration.tuning.tunings import spread
 
 MEASURES = ("dev_bleu", "test_bleu", "chrf", "ter")
-"""Measures of the translations of each seed; the last three are of the test set."""
+"""Measures of the translations of each seed; the last three are of a test set."""
 UNITS = ("pair", "word")
 """Units of losses."""
 _MOSES_SCORES = (
@@ -31,17 +31,19 @@ _PLACED = "network, in its sentence"
 
 def summary(report: Json) -> Json:
     """Return the summary of a report."""
-    data = report["data"]
+    data, config = report["data"], report["config"]
+    parts = report["tests"]
+    first, *others = parts
     return {
         "kind": "ablation",
-        "title": report["config"]["title"],
+        "title": config["title"],
         "corpus": {
             **{key: data["settings"][key] for key in ("name", "source", "target")},
             "sentence_pairs": data["sizes"]["train"]["sentences"],
             "phrase_pairs": (report["build"]["tables"] or {}).get("phrase_pairs"),
-            **{
-                part: {key: data["sizes"][part][key] for key in ("sentences", "references")} for part in ("dev", "test")
-            },
+            "dev": data["sizes"]["dev"],
+            "test": data["sizes"][parts[first]],
+            "tests": {test: data["sizes"][parts[test]] for test in others},
         },
         "toolkit": report["toolkit"],
         "signatures": report["signatures"],
@@ -54,7 +56,7 @@ def summary(report: Json) -> Json:
         "provenance": {
             "version": report["version"],
             "machine": report["machine"],
-            "config": report["config"],
+            "config": config,
             "sha256": data["sha256"],
         },
     }
@@ -72,20 +74,28 @@ def over_seeds(seeds: Sequence[Json]) -> dict[str, Json]:
 def shown(kept: Json) -> str:
     """Format the rows of a summary as a table."""
     table = rows_of(kept)
-    against = [column for column in table.columns if "against" in column]
-    selection = table.select(["dev BLEU", "test BLEU", "chrF", "TER", *against, "minutes"])
+    columns = list(table.columns)
+    selection = table.select(columns[columns.index("dev BLEU") : columns.index("minutes") + 1])
     return as_markdown(selection.head(), selection.body())
 
 
 def _row(name: str, row: Json) -> Json:
-    kept = ("seed", *MEASURES)
     return {
-        **{measure: row[measure] for measure in MEASURES if measure in row},
-        "seeds": [{key: seed[key] for key in kept if key in seed} for seed in row["seeds"]],
-        "against": row["against"],
+        **_figures(row),
+        "tests": {test: _figures(found) for test, found in row["tests"].items()},
         "seconds": row["seconds"],
         "translating": row.get("translating"),
         "weights": dict(_weights(Row.parse(name), [seed["weights"] for seed in row["seeds"]])),
+    }
+
+
+def _figures(found: Json) -> Json:
+    """Return the figures of a row on one test set."""
+    kept = ("seed", *MEASURES)
+    return {
+        **{measure: found[measure] for measure in MEASURES if measure in found},
+        "seeds": [{key: seed[key] for key in kept if key in seed} for seed in found["seeds"]],
+        "against": found["against"],
     }
 
 

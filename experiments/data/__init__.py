@@ -14,14 +14,29 @@ from experiments.data.sentences import SEED
 from experiments.data.wheels import DEFAULT_CACHE
 from phrasescore.errors import UserError
 
-__all__ = ["DATA_SETS", "DataFolder", "prepare"]
+__all__ = ["DATA_SETS", "DataFolder", "prepare", "test_parts"]
 
-DATA_SETS: dict[str, Callable[[str, str, Path | None, Sequence[str], Path], Corpus]] = {
-    "multi30k": lambda source, target, origin, versions, cache: multi30k.corpus(source, target, origin),
-    "gettext": lambda source, target, origin, versions, cache: gettext.corpus(source, target, cache),
-    "bible": lambda source, target, origin, versions, cache: bible.corpus(source, target, versions, cache),
+DATA_SETS: dict[str, Callable[[str, str, Path | None, Sequence[str], Sequence[str], Path], Corpus]] = {
+    "multi30k": lambda source, target, origin, tests, versions, cache: multi30k.corpus(source, target, origin, tests),
+    "gettext": lambda source, target, origin, tests, versions, cache: gettext.corpus(source, target, cache),
+    "bible": lambda source, target, origin, tests, versions, cache: bible.corpus(source, target, versions, cache),
 }
 """Functions that return the corpus, by name; for their arguments see `prepare`."""
+_TESTS = {"multi30k": multi30k.TESTS}
+"""Data sets with several test sets; the others have one, `test`."""
+
+
+def test_parts(name: str, tests: Sequence[str] = ()) -> dict[str, str]:
+    """Return the parts of a data set that hold these test sets, by default only its first, by the name of the set.
+
+    Raises:
+        UserError: the data set has no such test set.
+    """
+    known = _TESTS.get(name, {"test": "test"})
+    for test in tests:
+        if test not in known:
+            raise UserError(f"{name}: has no test set {test}; choose among {', '.join(known)}")
+    return {test: known[test] for test in tests or list(known)[:1]}
 
 
 def prepare(
@@ -31,6 +46,7 @@ def prepare(
     target: str,
     *,
     origin: Path | None = None,
+    tests: Sequence[str] = (),
     versions: Sequence[str] = (),
     cache: Path = DEFAULT_CACHE,
 ) -> DataFolder:
@@ -42,6 +58,7 @@ def prepare(
         source: language code, such as `en`.
         target: language code.
         origin: folder of the Multi30k files; the other data sets are downloaded.
+        tests: names of test sets, see `test_parts`.
         versions: names of the Bible versions to combine; by default all versions of both languages.
         cache: folder for downloads.
 
@@ -54,6 +71,7 @@ def prepare(
         raise UserError(f"{name}: {source}-{target} cannot be made; give two languages")
     if versions and name != "bible":
         raise UserError(f"{name}: has no versions to choose; leave them out or take the data set bible")
+    parts = list(test_parts(name, tests).values())
     settings = {
         "recipe": RECIPE,
         "name": name,
@@ -63,8 +81,8 @@ def prepare(
         # Multi30k has its own dev and test sets.
         "seed": None if name == "multi30k" else SEED,
     }
-    found = find_corpus(folder, settings)
+    found = find_corpus(folder, settings, parts)
     # Files in a folder of the user may have changed.
     if found and origin is None:
         return found
-    return write_corpus(folder, DATA_SETS[name](source, target, origin, versions, cache), settings)
+    return write_corpus(folder, DATA_SETS[name](source, target, origin, parts, versions, cache), settings)

@@ -1,7 +1,7 @@
 """The files of a data set.
 
 train.SOURCE train.TARGET   parallel, one sentence a line, UTF-8
-dev.SOURCE   dev.TARGET     likewise `test`; with several references,
+dev.SOURCE   dev.TARGET     likewise `test`, and `test.NAME` for further test sets; with several references,
                             dev.TARGET.ref0, dev.TARGET.ref1, ... replace dev.TARGET
 data.json                   origin, dropped pairs and sizes; written last, so a folder with this file is complete
 """
@@ -9,7 +9,7 @@ data.json                   origin, dropped pairs and sizes; written last, so a 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from phrasescore.files import make_folder, sha256_of, write_atomically, write_js
 from phrasescore.files.documents import read_json
 
 DESCRIPTION = "data.json"
-PARTS = ("train", "dev", "test")
 RECIPE = 1
 """Incremented when the same settings produce different data, so that old folders are not reused."""
 
@@ -37,7 +36,7 @@ class Corpus:
     """A data set in memory."""
 
     parts: Mapping[str, Part]
-    """`train`, `dev` and `test`."""
+    """`train`, `dev` and test sets."""
     origin: Mapping[str, Any]
     """Origin of the text: versions, hashes, descriptions of references."""
     tokenised: bool
@@ -55,13 +54,18 @@ class DataFolder:
     """The content of data.json."""
 
     def source_file(self, part: str) -> Path:
-        """Return the source side of `train`, `dev` or `test`."""
+        """Return the source side of `train`, `dev` or a test set."""
         return self.folder / f"{part}.{self.description['settings']['source']}"
 
     def target_files(self, part: str) -> list[Path]:
-        """Return the target side of `train`, `dev` or `test`: a file for each reference."""
+        """Return the target side of `train`, `dev` or a test set: a file for each reference."""
         references = self.description["sizes"][part]["references"]
         return _target_files(self.source_file(part), self.description["settings"]["target"], references)
+
+    def digests(self, *parts: str) -> dict[str, str]:
+        """Return the SHA-256 of each file of some parts, by name."""
+        paths = [path for part in parts for path in (self.source_file(part), *self.target_files(part))]
+        return {path.name: self.description["sha256"][path.name] for path in paths}
 
 
 def write_corpus(folder: Path, corpus: Corpus, settings: Mapping[str, Any]) -> DataFolder:
@@ -70,7 +74,7 @@ def write_corpus(folder: Path, corpus: Corpus, settings: Mapping[str, Any]) -> D
     Raises:
         UserError: a part is empty, or the folder cannot be written.
     """
-    empty = [name for name in PARTS if not corpus.parts[name].sources]
+    empty = [name for name, part in corpus.parts.items() if not part.sources]
     if empty:
         raise UserError(
             f"{settings['name']}: no sentence is left for {' and '.join(empty)} of {settings['source']}-"
@@ -100,8 +104,8 @@ def write_corpus(folder: Path, corpus: Corpus, settings: Mapping[str, Any]) -> D
     return DataFolder(folder, description)
 
 
-def find_corpus(folder: Path, settings: Mapping[str, Any]) -> DataFolder | None:
-    """Return the data set in a folder, or None if it is missing, incomplete or modified.
+def find_corpus(folder: Path, settings: Mapping[str, Any], tests: Sequence[str]) -> DataFolder | None:
+    """Return the data set in a folder, or None if it is missing, modified or lacks one of the test sets.
 
     Raises:
         UserError: the folder holds a data set with other settings.
@@ -112,13 +116,13 @@ def find_corpus(folder: Path, settings: Mapping[str, Any]) -> DataFolder | None:
     remedy = "choose another folder or delete this one"
     description = read_json(path, remedy)
     try:
-        found, files = description["settings"], dict(description["sha256"])
+        found, files, parts = description["settings"], dict(description["sha256"]), set(description["sizes"])
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path}: does not describe a data set; {remedy}") from error
     if found != dict(settings):
         differing = [key for key in settings if found.get(key) != settings[key]]
         raise UserError(f"{folder}: holds a data set of another {' and '.join(differing)}; {remedy}")
-    is_whole = all((folder / name).exists() and sha256_of(folder / name) == digest for name, digest in files.items())
+    is_whole = parts.issuperset(tests) and all((folder / name).exists() and sha256_of(folder / name) == digest for name, digest in files.items())
     return DataFolder(folder, description) if is_whole else None
 
 

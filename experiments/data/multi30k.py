@@ -7,6 +7,7 @@ Elliott et al. (2017). The files are those of github.com/multi30k/dataset, folde
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
 from experiments.data.folder import Corpus, Part
@@ -16,7 +17,15 @@ from phrasescore.text import text_lines
 
 LANGUAGES = ("en", "fr", "de")
 _WHERE_FROM = "get github.com/multi30k/dataset and give its folder data/task1/tok with --from"
-_STEMS = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
+_STEMS = {
+    "train": "train",
+    "dev": "val",
+    "test": "test_2016_flickr",
+    "test.2017": "test_2017_flickr",
+    "test.mscoco": "test_2017_mscoco",
+}
+TESTS = {"2016": "test", "2017": "test.2017", "mscoco": "test.mscoco"}
+"""The test sets, with the parts of the data set that hold them."""
 
 
 def add_origin_option(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +39,10 @@ def add_origin_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def corpus(source: str, target: str, folder: Path | None) -> Corpus:
+def corpus(source: str, target: str, folder: Path | None, tests: Iterable[str]) -> Corpus:
     """Read the corpus from a folder with the files `train.lc.norm.tok.en` and so on, plain or with `.gz`.
+
+    `tests` are the parts with test sets.
 
     Raises:
         UserError: a language or file does not exist, no folder is given, or the two sides differ in length.
@@ -42,7 +53,8 @@ def corpus(source: str, target: str, folder: Path | None) -> Corpus:
         if language not in LANGUAGES:
             raise UserError(f"multi30k: has no language {language}; choose among {', '.join(LANGUAGES)}")
     parts, hashes = dict[str, Part](), dict[str, str]()
-    for part, stem in _STEMS.items():
+    for part in ("train", "dev", *tests):
+        stem = _STEMS[part]
         paths = [_find(folder, f"{stem}.lc.norm.tok.{language}") for language in (source, target)]
         sides = [list(text_lines(path)) for path in paths]
         hashes |= {path.name: sha256_of(path) for path in paths}

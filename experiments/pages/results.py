@@ -24,7 +24,8 @@ Cell: TypeAlias = "float | str | Mapping[str, float | None] | None"
 """A mapping has the `mean` and the `standard_deviation` over several seeds."""
 
 _SCHEMA = Path(__file__).with_name("result.schema.json")
-_MEASURES = {"dev BLEU": "dev_bleu", "test BLEU": "test_bleu", "chrF": "chrf", "TER": "ter"}
+_MEASURES = {"test BLEU": "test_bleu", "chrF": "chrf", "TER": "ter"}
+"""Measures of the translation of a test set."""
 COSTS = {
     "s/sentence": (("cold", "seconds"), ".3f"),
     "s/sentence, warm cache": (("warm", "seconds"), ".3f"),
@@ -204,14 +205,23 @@ def rows_of(result: Json) -> Table:
     """Return the rows of an ablation from its summary."""
     others = list(dict.fromkeys(other for row in result["rows"].values() for other in row["against"]))
     features = list(dict.fromkeys(name for row in result["rows"].values() for name in row.get("weights", {})))
-    columns = {"seeds": "d", **dict.fromkeys(_MEASURES, ".2f")}
-    for other in others:
-        columns |= {f"against {other}": "+z.2f", f"p against {other}": "p"}
+    columns, suffixes = {"seeds": "d", "dev BLEU": ".2f"}, test_suffixes(result)
+    for suffix in suffixes:
+        columns |= dict.fromkeys((f"{measure}{suffix}" for measure in _MEASURES), ".2f")
+        for other in others:
+            columns |= {f"against {other}{suffix}": "+z.2f", f"p against {other}{suffix}": "p"}
     columns |= {"minutes": ".1f", **{column: form for column, (_, form) in COSTS.items()}}
     columns |= {_weight_of(feature): ".1%" for feature in features}
     rows = {name: _cells(row) for name, row in result["rows"].items()}
-    usual = (*_MEASURES, "against baseline", "p against baseline")
+    usual = ("dev BLEU", *_MEASURES, "against baseline", "p against baseline")
+    usual += tuple(f"test BLEU{suffix}" for suffix in suffixes[1:])
     return Table(result["title"], columns, rows, usual=usual)
+
+
+def test_suffixes(result: Json) -> list[str]:
+    """Return the ends of the names of the columns of each test set; those of the first have none."""
+    tests = dict.fromkeys(test for row in result["rows"].values() for test in row.get("tests", ()))
+    return ["", *(f", {test}" for test in tests)]
 
 
 def _weight_of(feature: str) -> str:
@@ -219,10 +229,12 @@ def _weight_of(feature: str) -> str:
 
 
 def _cells(row: Json) -> dict[str, Cell]:
-    cells: dict[str, Cell] = {"seeds": len(row.get("seeds", [])) or None}
-    cells |= {column: row.get(measure) for column, measure in _MEASURES.items()}
-    for other, compared in row["against"].items():
-        cells |= {f"against {other}": compared["difference"], f"p against {other}": compared["p_value"]}
+    cells: dict[str, Cell] = {"seeds": len(row.get("seeds", [])) or None, "dev BLEU": row.get("dev_bleu")}
+    for suffix, found in (("", row), *((f", {test}", found) for test, found in row.get("tests", {}).items())):
+        cells |= {f"{column}{suffix}": found.get(measure) for column, measure in _MEASURES.items()}
+        for other, compared in found["against"].items():
+            cells[f"against {other}{suffix}"] = compared["difference"]
+            cells[f"p against {other}{suffix}"] = compared["p_value"]
     cells["minutes"] = _minutes(row)
     cells |= {column: _at(row.get("translating"), keys) for column, (keys, _) in COSTS.items()}
     return cells | {_weight_of(feature): weight for feature, weight in row.get("weights", {}).items()}

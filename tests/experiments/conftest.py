@@ -11,8 +11,14 @@ from tests.conftest import MINI
 def multi30k_of_mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The mini corpus under Multi30k's file names."""
     folder = tmp_path_factory.mktemp("origin")
+    texts = {
+        "train": ("train", slice(400)),
+        "val": ("dev", slice(30)),
+        "test_2016_flickr": ("test", slice(30)),
+        "test_2017_flickr": ("test", slice(30, 50)),
+    }
     for language in ("en", "fr"):
-        for part, name in (("train", "train"), ("dev", "val"), ("test", "test_2016_flickr")):
-            lines = (MINI / f"{part}.{language}").read_bytes().splitlines(keepends=True)
-            (folder / f"{name}.lc.norm.tok.{language}").write_bytes(b"".join(lines[: 400 if part == "train" else 30]))
+        for name, (part, some) in texts.items():
+            lines = (MINI / f"{part}.{language}").read_bytes().splitlines(keepends=True)[some]
+            (folder / f"{name}.lc.norm.tok.{language}").write_bytes(b"".join(lines))
     return folder

@@ -125,6 +125,26 @@ def test_multi30k_is_taken_as_it_is(captions: Path, tmp_path: Path) -> None:
     assert description["sha256"]["train.de"] == hashlib.sha256((tmp_path / "out/train.de").read_bytes()).hexdigest()
 
 
+def test_multi30k_has_several_test_sets(captions: Path, tmp_path: Path) -> None:
+    def write(name: str) -> None:
+        for language in ("en", "fr"):
+            (captions / f"{name}.lc.norm.tok.{language}").write_text(f"{language} {name}\n")
+
+    write("test_2017_mscoco")
+    data = prepare("multi30k", tmp_path / "out", "en", "fr", origin=captions, tests=["2016", "mscoco"])
+    assert read(data, "test.mscoco") == (["en test_2017_mscoco"], [["fr test_2017_mscoco"]])
+    assert data.digests("train", "dev").keys() == {"train.en", "train.fr", "dev.en", "dev.fr"}
+    assert prepare("multi30k", tmp_path / "out", "en", "fr", tests=["mscoco"]).description == data.description
+    # Another test set must be written first, and needs its files.
+    with pytest.raises(UserError, match="is not downloaded"):
+        prepare("multi30k", tmp_path / "out", "en", "fr", tests=["2017"])
+    write("test_2017_flickr")
+    more = prepare("multi30k", tmp_path / "out", "en", "fr", origin=captions, tests=["2016", "2017"])
+    assert more.digests("train", "dev", "test") == data.digests("train", "dev", "test")
+    with pytest.raises(UserError, match="multi30k: has no test set 2018; choose among 2016, 2017, mscoco"):
+        prepare("multi30k", tmp_path / "out", "en", "fr", origin=captions, tests=["2018"])
+
+
 def test_a_missing_file_is_named_with_where_to_get_it(captions: Path, tmp_path: Path) -> None:
     (captions / "val.lc.norm.tok.fr").unlink()
     with pytest.raises(UserError, match=r"neither val\.lc\.norm\.tok\.fr nor .*github\.com/multi30k/dataset"):

@@ -14,14 +14,12 @@ from experiments.ablation.page.charts import learning_chart, row_chart
 from experiments.ablation.page.translations import Sentence, read_translations
 from experiments.ablation.rows import BASELINE, PARTS, Row
 from experiments.ablation.summary import summary
-from experiments.pages.results import COSTS, Selection, Table, networks_of, rows_of
+from experiments.pages.results import COSTS, Selection, Table, networks_of, rows_of, test_suffixes
 from experiments.steps import Json
 from phrasescore import __version__
 from phrasescore.files import write_atomically
 
 _SIGNIFICANT = 0.05
-_ROWS = ["test BLEU", "against {}", "p against {}", "dev BLEU", "chrF", "TER", "minutes"]
-"""The most important columns come first, because phones show only those."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,10 @@ class AblationPage:
     @property
     def rows(self) -> Selection:
         """The table of rows."""
-        return self.table.select([column.format(self.first) for column in _ROWS])
+        # The most important columns come first, because phones show only those.
+        names = ["test BLEU", f"against {self.first}", f"p against {self.first}"]
+        columns = [f"{name}{suffix}" for suffix in test_suffixes(self.kept) for name in names]
+        return self.table.select([*columns, "dev BLEU", "chrF", "TER", "minutes"])
 
     @property
     def parts(self) -> dict[str, str]:
@@ -101,9 +102,14 @@ class AblationPage:
 
     @property
     def bleu_charts(self) -> list[Markup]:
-        """Charts of BLEU on the test and dev sets."""
+        """Charts of BLEU on the test sets and the dev set."""
         rows = {self.first: self.kept["rows"][self.first], **self.kept["rows"]}
-        return [row_chart("test BLEU", "test_bleu", rows), row_chart("dev BLEU", "dev_bleu", rows)]
+        further = {
+            test: {name: row["tests"][test] for name, row in rows.items()} for test in rows[self.first]["tests"]
+        }
+        charts = [row_chart("test BLEU", "test_bleu", rows)]
+        charts += [row_chart(f"test BLEU, {test}", "test_bleu", found) for test, found in further.items()]
+        return [*charts, row_chart("dev BLEU", "dev_bleu", rows)]
 
     @property
     def learning_charts(self) -> list[Markup]:

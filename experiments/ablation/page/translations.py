@@ -34,7 +34,7 @@ class Sentence:
 
 
 def read_translations(folder: Path, report: Mapping[str, Any], first: str, best: str) -> list[Sentence]:
-    """Return the first test sentences with the translations by all rows (first seed); empty without test set.
+    """Return the first sentences of the first test set with the translations by all rows (first seed); empty without test set.
 
     Args:
         folder: folder of the ablation.
@@ -44,8 +44,9 @@ def read_translations(folder: Path, report: Mapping[str, Any], first: str, best:
     """
     data, seed = DataFolder(folder / "data", report["data"]), report["rows"][first]["seeds"][0]["seed"]
     names = [first, *(name for name in report["rows"] if name != first)]
-    given = [data.source_file("test"), *data.target_files("test")]
-    paths = [*given, *(folder / "rows" / f"{name}.seed{seed}" / "test.out" for name in names)]
+    part = next(iter(report["tests"].values()))
+    given = [data.source_file(part), *data.target_files(part)]
+    paths = [*given, *(folder / "rows" / f"{name}.seed{seed}" / f"{part}.out" for name in names)]
     if not all(path.exists() for path in paths):
         return []
     is_tokenised = report["data"]["tokenised"]

@@ -71,7 +71,8 @@ def row(test: list[float], against: dict[str, Any], columns: int = 5) -> dict[st
     ]
     means = {"mean": sum(test) / len(test), "standard_deviation": 0.5}
     dev = {"mean": 51.0, "standard_deviation": 0.0}
-    return {"seeds": seeds, "seconds": 90.0, "dev_bleu": dev, "test_bleu": means, "against": against}
+    figures = {"seeds": seeds, "test_bleu": means, "against": against}
+    return {**figures, "seconds": 90.0, "dev_bleu": dev, "tests": {}}
 
 
 def evaluation(**losses: Any) -> dict[str, Any]:
@@ -98,6 +99,7 @@ def make_report() -> dict[str, Any]:
             "sizes": {"train": part, "dev": part, "test": part},
             "sha256": {"train.en": "e5"},
         },
+        "tests": {"2016": "test"},
         "build": {"tables": {"phrase_pairs": 1234}},
         "networks": {"rnn": network(held_out={"per_pair": 2.5, "per_word": 0.5})},
         "functions": {},
@@ -181,6 +183,21 @@ def test_a_network_for_sentences_has_its_loss_too(tmp_path: Path) -> None:
     report = make_report()
     report["networks"]["s2s"] = network(validation={"teacher_forced_per_word": 1.25, "free_running_per_word": 4.5})
     assert "kept: 1.25" in page(write(tmp_path / "a", report)).text
+
+
+def test_each_test_set_has_its_columns_and_chart(tmp_path: Path) -> None:
+    report = make_report()
+    report["tests"]["2017"] = "test.2017"
+    report["data"]["sizes"]["test.2017"] = {"sentences": 2, "references": 1}
+    report["rows"]["baseline"]["tests"] = {"2017": row([20.0, 21.0], {})}
+    report["rows"]["+RNN"]["tests"] = {"2017": row([22.0, 23.0], {"baseline": {"difference": 2.0, "p_value": 0.5}})}
+    part = write(tmp_path / "a", report)
+    columns = ["test BLEU", "against baseline", "p", "test BLEU, 2017", "against baseline, 2017", "p"]
+    assert part.rows.head() == ["row", *columns, "dev BLEU", "minutes"]
+    assert part.rows.body()[1][1:7] == ["42.00 ± 0.50", "+1.50", "0.012", "22.50 ± 0.50", "+2.00", "0.50"]
+    assert "those of 2016, as are the translations" in page(part).text
+    assert len(part.bleu_charts) == 3
+    assert part.kept["corpus"]["tests"] == {"2017": {"sentences": 2, "references": 1}}
 
 
 def test_the_best_row_is_not_one_whose_dev_bleu_flatters(tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ title = "Captions"
 toolkit = "embedded"
 seeds = [1]
 rows = ["baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S", "+RNN+REVERSE+ENSEMBLE", "+XBLEU+CTX"]
+[data]
+test = ["2016", "2017"]
 [build]
 aligner = "ibm1"
 order = 2
@@ -145,9 +147,9 @@ class Ran:
         found: Json = self.report["rows"]
         return found
 
-    def translation(self, row: str) -> Path:
-        """Return a row's translation of the test text."""
-        return self.folder / "rows" / f"{row}.seed1" / "test.out"
+    def translation(self, row: str, part: str = "test") -> Path:
+        """Return a row's translation of a test set."""
+        return self.folder / "rows" / f"{row}.seed1" / f"{part}.out"
 
     def again(self, folder: Path, *changes: str) -> tuple[Json, list[str]]:
         """Run the ablation again in a folder; return the report and the log."""
@@ -230,6 +232,9 @@ def test_rows_are_measured(ran: Ran) -> None:
         found = measure(ran.translation(name), [ran.folder / "data" / "test.fr"])
         assert row["chrf"]["mean"] == pytest.approx(found["chrF"].score)
         assert row["ter"]["mean"] == pytest.approx(found["TER"].score)
+        assert row["tests"].keys() == {"2017"}
+        more = measure(ran.translation(name, "test.2017"), [ran.folder / "data" / "test.2017.fr"])
+        assert row["tests"]["2017"]["chrf"]["mean"] == pytest.approx(more["chrF"].score)
 
 
 def test_rows_are_compared(ran: Ran) -> None:
@@ -241,11 +246,17 @@ def test_rows_are_compared(ran: Ran) -> None:
         assert compared["difference"] == pytest.approx(mean - before)
         runs, others = ([ran.translation(one)] for one in both)
         assert compared["p_value"] == p_value_over_runs(runs, others, [ran.folder / "data" / "test.fr"], "none")
+    found, runs, others = (
+        ran.rows["+RNN"]["tests"]["2017"]["against"][BASELINE],
+        *([ran.translation(one, "test.2017")] for one in ("+RNN", BASELINE)),
+    )
+    assert found["p_value"] == p_value_over_runs(runs, others, [ran.folder / "data" / "test.2017.fr"], "none")
 
 
 def test_a_row_takes_the_time_of_its_steps(ran: Ran) -> None:
     """The time of a row is the sum of its steps; rescoring includes the time of making the n-best lists."""
-    steps = [ran.folder / "steps" / f"{name}.json" for name in ("+RNN.seed1.tuning", "+RNN.seed1", f"{RESCORED}.seed1")]
+    names = [f"{row}.seed1{end}" for row in ("+RNN", RESCORED) for end in (".tuning", "", ".2017")]
+    steps = [ran.folder / "steps" / f"{name}.json" for name in names]
     seconds = sum(json.loads(step.read_bytes())["seconds"] for step in steps)
     assert ran.rows[RESCORED]["seconds"] == pytest.approx(seconds)
 
@@ -298,6 +309,7 @@ def test_a_summary_is_a_file_of_results_without_the_text(ran: Ran) -> None:
     assert rows.text("+RNN", "chrF") == f"{ran.rows['+RNN']['chrf']['mean']:.2f}"
     assert rows.text("+RNN+CSLM+WP", "against +RNN").startswith(("+", "-"))
     assert rows.cell("+XBLEU+CTX", "weight of network, in its sentence")
+    assert rows.text("+RNN", "against baseline, 2017").startswith(("+", "-"))
     assert rows.cell("+RNN+CSLM+WP", "weight of unknown target words")
     assert networks.cell("s2s", "nats per word of the dev set")
     assert networks.cell("cslm", "interpolated")
@@ -315,6 +327,19 @@ def test_what_is_done_is_not_done_again(ran: Ran, copy: Path) -> None:
     again, said = ran.again(copy)
     assert again["rows"] == ran.rows
     assert all(line.endswith("done before") for line in said)
+
+
+def test_another_test_set_repeats_no_build_training_or_tuning(ran: Ran, copy: Path) -> None:
+    steps = {path.name: path.read_bytes() for path in (copy / "steps").iterdir()}
+    for name in (name for name in steps if ".2017." in name):
+        (copy / "steps" / name).unlink()
+    alone, _ = ran.again(copy, "data.test = ['2016']", "rows = ['baseline', '+RNN']")
+    assert alone["rows"][BASELINE]["tests"] == {}
+    both, said = ran.again(copy)
+    assert both["rows"][BASELINE]["test_bleu"] == ran.rows[BASELINE]["test_bleu"]
+    made = {line.removesuffix(" ...") for line in said if line.endswith(" ...")}
+    assert "+RNN.seed1.2017" in made
+    assert all(name.startswith("annotate.") or name.endswith(".2017") for name in made)
 
 
 def test_what_is_done_holds_where_the_folder_is_moved_to(ran: Ran, copy: Path, tmp_path: Path) -> None:
