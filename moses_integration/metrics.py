@@ -5,6 +5,7 @@ Shape suffixes: S sentences, T trials, 10 BLEU statistics: both lengths, matches
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -111,18 +112,19 @@ def measure(translations: Path, references: Sequence[Path], tokenise: str = "13a
 def p_value_over_runs(
     runs: Sequence[Path], baseline_runs: Sequence[Path], references: Sequence[Path], tokenise: str = "13a"
 ) -> float:
-    """Return the p-value of the difference between two systems with the same number of tuning runs each.
+    """Return the p-value of the difference between two systems with one or more runs each.
 
     A trial exchanges all translations of a sentence together, because the translations of several runs are similar: an
     additional run is weaker evidence than an additional sentence, and a copy of a run is no evidence. Clark et al.
     (ACL 2011) exchange the translations of each run separately, which gives smaller p-values.
     """
-    assert len(runs) == len(baseline_runs), "sums over different numbers of runs cannot be exchanged"
     texts, reference_texts = _read_parallel((*runs, *baseline_runs), references)
 
     def summed(outputs: Sequence[Sequence[str]]) -> Statistics:
         counted = [_statistics(lines, reference_texts, tokenise, lowercase=False) for lines in outputs]
-        total_S10: Statistics = np.array(counted).sum(axis=0)
+        # Copies of the runs give both systems the same number.
+        copies = math.lcm(len(runs), len(baseline_runs)) // len(outputs)
+        total_S10: Statistics = np.array(counted).sum(axis=0) * copies
         return total_S10
 
     system_S10, base_S10 = summed(texts[: len(runs)]), summed(texts[len(runs) :])

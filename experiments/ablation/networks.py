@@ -11,9 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from experiments.ablation.config import Config
-from experiments.ablation.rows import ENSEMBLE, PAIR_FUNCTION, REVERSE, Column, Row
+from experiments.ablation.rows import CONTEXT, CSLM, PAIR_FUNCTION, REVERSE, S2S, Column, Row
 from experiments.steps import Json, Steps, run_phrasescore, run_toolkit
-from experiments.toml import network_settings
 from experiments.training import train
 from moses_integration.building.system_folder import VALIDATION
 from moses_integration.building.translation_tables import PHRASE_TABLE
@@ -26,7 +25,8 @@ from phrasescore.files.documents import read_json
 from phrasescore.model_files import CONFIG, WEIGHTS
 from phrasescore.scoring.scorer import load_scorer
 
-CSLM, S2S, CONTEXT = "cslm", "s2s", "ctx"
+_FIRST_SEED = 1
+"""The default seed of the commands that train."""
 
 
 class Networks:
@@ -76,11 +76,12 @@ class Networks:
             weight = rests_on["networks"][column.networks[0]]["config"]["training"].get("weight", NEW_WEIGHT)
             add_columns(ini, ini.phrase_table().label, table, len(column.scores), weight)
         if "CSLM" in row.parts:
-            rests_on["networks"][CSLM] = self._train(CSLM)
+            [network] = row.networks(CSLM)
+            rests_on["networks"][network] = self._train(network)
             arguments: dict[str, str | Path] = {
-                "path": self._folder / CSLM,
+                "path": self._folder / network,
                 "backoff": ini.language_model(),
-                "cache": self._folder / "cslm.cache",
+                "cache": self._folder / f"{network}.cache",
             }
             if self._config.scoring.unnormalised:
                 arguments["unnormalised"] = "true"
@@ -88,9 +89,10 @@ class Networks:
             add_feature(ini, "CSLM", "CSLM0", arguments, [NEW_WEIGHT])
         if "CTX" in row.parts:
             # Last, because the weights of all features select translation options.
-            rests_on["networks"][CONTEXT] = self._train(CONTEXT)
+            networks = row.networks(CONTEXT)
+            rests_on["networks"] |= {network: self._train(network) for network in networks}
             add_columns_in_context(ini, 1)
-            name_networks(ini, [self._folder / CONTEXT])
+            name_networks(ini, [self._folder / network for network in networks])
         return ini, rests_on
 
     def _ini(self) -> MosesIni:
@@ -107,29 +109,35 @@ class Networks:
         specs = []
         for label in row.listed:
             name, column = known[label]
-            self._train(name)
-            specs.append(FeatureSpec(label, self._folder / name, column))
+            [network] = row.networks(name)
+            self._train(network)
+            specs.append(FeatureSpec(label, self._folder / network, column))
         return specs
 
-    def context_column(self, processes: int | None = None) -> ContextColumns:
-        """Return the +CTX column for per-text phrase tables; train its network if necessary."""
-        self._train(CONTEXT)
-        return ContextColumns(load_scorer(self._folder / CONTEXT, precision="fp32"), processes)
+    def context_column(self, row: Row, processes: int | None = None) -> ContextColumns:
+        """Return the +CTX column of a row for per-text phrase tables; train its networks if necessary."""
+        networks = row.networks(CONTEXT)
+        for network in networks:
+            self._train(network)
+        return ContextColumns(
+            load_scorer(*(self._folder / network for network in networks), precision="fp32"), processes
+        )
 
     def described(self) -> dict[str, Json]:
         """Describe each network in use: its training, and the perplexities of language models."""
         described = {name: dict(trained) for name, trained in self.trained.items()}
-        if CSLM in described:
-            is_self_normalised = described[CSLM]["config"]["model"]["self_normalise"] > 0
-            ways: list[tuple[str, ...]] = [(), ("--unnormalised",)] if is_self_normalised else [()]
-            described[CSLM]["perplexities"] = [self._perplexities(*options) for options in ways]
+        for name in described:
+            if name.partition("-")[0] == CSLM:
+                is_self_normalised = described[name]["config"]["model"]["self_normalise"] > 0
+                ways: list[tuple[str, ...]] = [(), ("--unnormalised",)] if is_self_normalised else [()]
+                described[name]["perplexities"] = [self._perplexities(name, *options) for options in ways]
         return described
 
-    def _perplexities(self, *options: str) -> Json:
-        """Return the report of `phrasescore lm score` on the first test set, with the n-gram model; dev gives the weight."""
+    def _perplexities(self, network: str, *options: str) -> Json:
+        """Return the report of `phrasescore lm score` on the first test set, with the n-gram model weighted by dev."""
         test = next(iter(self._tests))
         backoff = MosesIni.read(self._folder / "system" / "moses.ini").language_model()
-        command = ["lm", "score", self._text(test, "target"), "-m", str(self._folder / CSLM), *options]
+        command = ["lm", "score", self._text(test, "target"), "-m", str(self._folder / network), *options]
         command += ["--backoff", str(backoff), "--weight-text", self._text("dev", "target")]
 
         def work() -> Json:
@@ -139,8 +147,8 @@ class Networks:
                 return read_json(path, "run this again")
 
         name = "perplexity.unnormalised" if options else "perplexity"
-        rests_on = [self._system, self.trained[CSLM], self._inside(command), self._tests[test]]
-        found: Json = self._steps.run(f"{name}.{CSLM}", rests_on, work)
+        rests_on = [self._system, self.trained[network], self._inside(command), self._tests[test]]
+        found: Json = self._steps.run(f"{name}.{network}", rests_on, work)
         return found
 
     def _text(self, part: str, side: str) -> str:
@@ -152,8 +160,8 @@ class Networks:
 
     def _train(self, name: str) -> Json:
         """Train a network or a phrase-pair model if necessary; return its description."""
-        if name == PAIR_FUNCTION:
-            return self._pair_function()
+        if name.partition("-")[0] == PAIR_FUNCTION:
+            return self._pair_function(name)
         command = self._command(name)
         self.commands[name] = f"phrasescore {shlex.join(self._inside(command))} -o {name}"
         rests_on = [self._system, self._inside(command)]
@@ -164,57 +172,46 @@ class Networks:
     def _command(self, name: str) -> list[str]:
         """Return the command that trains a network, without the output."""
         config, system = self._config, self._folder / "system"
-        if name == CSLM:
+        kind, _, number = name.partition("-")
+        training = int(number or 1)
+        if kind == CSLM:
             texts = [self._text("train", "target"), "--validation", self._text("dev", "target")]
-            return ["lm", "train", *texts, *config.language_model]
+            return ["lm", "train", *texts, *_seeded(config.language_model, training)]
         command = ["train"]
-        if name == S2S:
+        if kind == S2S:
             for side in ("source", "target"):
                 command += [f"--{side}", self._text("train", side), f"--validation-{side}", self._text("dev", side)]
-            return [*command, *config.sentence_network]
-        if name == CONTEXT:
+            return [*command, *_seeded(config.sentence_network, training)]
+        if kind == CONTEXT:
             sides = {"source": config.data.source, "target": config.data.target, "alignment": "align"}
             for prefix, part in (("", "train"), ("validation-", "validation")):
                 for side, end in sides.items():
                     command += [f"--{prefix}{side}", str(system / "corpus" / f"{part}.{end}")]
-            return [*command, *config.context_network]
+            return [*command, *_seeded(config.context_network, training)]
         command += [str(system / PHRASE_TABLE), "--validation", str(system / VALIDATION / PHRASE_TABLE)]
-        return [*command, *self._network_options(name)]
+        command += _seeded(config.network, training)
+        return [*command, "--direction", "source-given-target"] if kind == REVERSE else command
 
-    def _pair_function(self) -> Json:
-        """Train the phrase-pair model with the weights of the baseline if necessary; return its description."""
-        found, folder = self._baseline(), self._folder / PAIR_FUNCTION
-        command = ["expected-bleu", str(self._folder / f"{PAIR_FUNCTION}.ini"), "-o", str(folder)]
-        command += self._config.expected_bleu
+    def _pair_function(self, name: str) -> Json:
+        """Train a phrase-pair model with the weights of the baseline if necessary; return its description."""
+        found, folder = self._baseline(), self._folder / name
+        command = ["expected-bleu", str(self._folder / f"{name}.ini"), "-o", str(folder)]
+        command += _seeded(self._config.expected_bleu, int(name.partition("-")[2] or 1))
 
         def work() -> Json:
             shutil.rmtree(folder, ignore_errors=True)
             ini = self._ini()
             ini.set_weights(found["weights"])
-            ini.write(self._folder / f"{PAIR_FUNCTION}.ini")
+            ini.write(self._folder / f"{name}.ini")
             processes = [] if self._processes is None else ["--processes", str(self._processes)]
             run_toolkit([*command, *processes])
             return {"config": read_json(folder / CONFIG, "train again"), "weights_sha256": sha256_of(folder / WEIGHTS)}
 
-        self.commands[PAIR_FUNCTION] = f"phrasescore-smt {shlex.join(self._inside(command))}"
+        self.commands[name] = f"phrasescore-smt {shlex.join(self._inside(command))}"
         rests_on = [self._system, self._config.decoder, found["weights"], self._inside(command)]
-        known: Json = self._steps.run(f"train.{PAIR_FUNCTION}", rests_on, work)
-        self.functions[PAIR_FUNCTION] = known
+        known: Json = self._steps.run(f"train.{name}", rests_on, work)
+        self.functions[name] = known
         return known
-
-    def _network_options(self, name: str) -> list[str]:
-        """Return the options of a network; networks differ in direction or seed."""
-        options = [*self._config.network]
-        if name == REVERSE:
-            return [*options, "--direction", "source-given-target"]
-        number = ENSEMBLE.index(name)
-        if number == 0:
-            return options
-        first = network_settings(options, "[network]").training.seed
-        if "--seed" in options:
-            at = options.index("--seed")
-            del options[at : at + 2]
-        return [*options, "--seed", str(first + number)]
 
     def _inside(self, words: Sequence[str]) -> list[str]:
         """Return a command with paths relative to the folder, so that the folder can be moved."""
@@ -239,3 +236,15 @@ class Networks:
         depends_on = [rests_on, list(column.options), self._inside(texts), self._tests]
         self.annotated[name] = self._steps.run(f"annotate.{name}", depends_on, work)
         return annotated
+
+
+def _seeded(options: Sequence[str], training: int) -> list[str]:
+    """Return the options of a command for one of several trainings, which differ in their seeds."""
+    words, seed = [*options], _FIRST_SEED
+    if training == 1:
+        return words
+    if "--seed" in words:
+        at = words.index("--seed")
+        seed = int(words[at + 1])
+        del words[at : at + 2]
+    return [*words, "--seed", str(seed + training - 1)]

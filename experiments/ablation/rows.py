@@ -9,24 +9,22 @@ BASELINE = "baseline"
 PARTS = {
     "RNN": "a column of the table: ln p(target | source) of the encoder-decoder",
     "PER-WORD": "with RNN: divided by the target words plus one",
-    "ENSEMBLE": "with RNN: the mean of three networks",
     "REVERSE": "one more column: ln p(source | target) of a second encoder-decoder",
     "WP": "with RNN: one more column, the count of target words that the network does not know",
     "WP-SOURCE": "with RNN: the same of source words, which no translation changes; a check that it brings nothing",
     "WP-BOTH": "with RNN: the same of the words of both sides",
     "XBLEU": "one more column: a phrase-pair model trained for expected BLEU on n-best lists of the training text",
     "CTX": "one more column, made for each text: ln p(target phrase | source phrase, the sentence it stands in)",
+    "ENSEMBLE": "with RNN or CTX: the mean of three networks",
     "CSLM": "a neural language model as a feature of the decoder",
     "RESCORING": "with CSLM: not in the decoder, but added to its n-best lists",
     "S2S": "added to the n-best lists: ln p(sentence) of an encoder-decoder trained on sentences",
 }
-"""Descriptions of the parts. Parts that modify another part require it in the row."""
-ENSEMBLE = ("rnn", "rnn-2", "rnn-3")
-"""Names of encoder-decoders with different seeds."""
-REVERSE = "reverse"
-"""Name of the encoder-decoder of the reverse direction."""
-PAIR_FUNCTION = "xbleu"
-"""Name of the phrase-pair model that is trained for expected BLEU."""
+"""Descriptions of the parts."""
+RNN, REVERSE, PAIR_FUNCTION, CONTEXT, CSLM, S2S = "rnn", "reverse", "xbleu", "ctx", "cslm", "s2s"
+"""Names of the networks, and of the phrase-pair model that is trained for expected BLEU, in the first training."""
+ENSEMBLE = 3
+"""Networks of an ensemble: those of the first trainings."""
 _SIDES = {"WP": "target", "WP-SOURCE": "source", "WP-BOTH": "both"}
 """The side of which these parts count unknown words."""
 _COUNTED = {
@@ -34,7 +32,8 @@ _COUNTED = {
     "WP-SOURCE": "unknown source words",
     "WP-BOTH": "unknown words of both sides",
 }
-_NEEDED = {"PER-WORD": "RNN", "ENSEMBLE": "RNN", "RESCORING": "CSLM", **dict.fromkeys(_SIDES, "RNN")}
+_NEEDED = {"PER-WORD": ["RNN"], "ENSEMBLE": ["RNN", "CTX"], "RESCORING": ["CSLM"], **{side: ["RNN"] for side in _SIDES}}
+"""Parts that modify another part, and the parts of which the row must have one."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A system of the ablation."""
+    """A system of the ablation, with the networks of one training."""
 
     parts: frozenset[str]
+    training: int = 1
 
     @classmethod
     def parse(cls, name: str) -> Row:
@@ -73,8 +73,8 @@ class Row:
         if twice:
             raise ValueError(f"{name} has {twice[0]} twice")
         for part in parts:
-            if part in _NEEDED and _NEEDED[part] not in parts:
-                raise ValueError(f"{name} has {part} without {_NEEDED[part]}")
+            if part in _NEEDED and not set(_NEEDED[part]) & set(parts):
+                raise ValueError(f"{name} has {part} without {' or '.join(_NEEDED[part])}")
         if len(_SIDES.keys() & set(parts)) > 1:
             raise ValueError(f"{name} has more than one of {', '.join(_SIDES)}")
         return cls(frozenset(parts))
@@ -86,6 +86,25 @@ class Row:
         return "".join(f"+{part}" for part in sorted(self.parts, key=order.index)) or BASELINE
 
     @property
+    def label(self) -> str:
+        """The name of its files and steps."""
+        return self.name if self.training == 1 else f"{self.name}.training{self.training}"
+
+    def trainings(self, number: int) -> list[Row]:
+        """Return the row with the networks of each of several trainings.
+
+        The baseline has no networks; an ensemble already has those of several trainings.
+        """
+        last = number if self.parts and "ENSEMBLE" not in self.parts else 1
+        return [Row(self.parts, training) for training in range(1, last + 1)]
+
+    def networks(self, name: str) -> tuple[str, ...]:
+        """Return the names of its networks of one kind, several for an ensemble."""
+        is_ensemble = "ENSEMBLE" in self.parts and name in (RNN, CONTEXT)
+        numbers = range(1, ENSEMBLE + 1) if is_ensemble else [self.training]
+        return tuple(numbered(name, number) for number in numbers)
+
+    @property
     def listed(self) -> tuple[str, ...]:
         """The networks that rescore n-best lists instead of being used in the decoder."""
         return (*(["CSLM"] if "RESCORING" in self.parts else []), *(["S2S"] if "S2S" in self.parts else []))
@@ -93,14 +112,15 @@ class Row:
     @property
     def decoded(self) -> Row:
         """The row that produces the n-best lists; the row itself without rescoring."""
-        return Row(self.parts - {*self.listed, "RESCORING"})
+        parts = self.parts - {*self.listed, "RESCORING"}
+        return Row(parts, self.training if parts else 1)
 
     def columns(self) -> list[Column]:
         """Return the columns that the row appends to the table, in order."""
         columns = []
         if "RNN" in self.parts:
-            networks = ENSEMBLE if "ENSEMBLE" in self.parts else ENSEMBLE[:1]
-            name, appended = "ensemble" if "ENSEMBLE" in self.parts else "rnn", ["score"]
+            networks = self.networks(RNN)
+            name, appended = "ensemble" if len(networks) > 1 else networks[0], ["score"]
             if "PER-WORD" in self.parts:
                 name, appended = f"{name}-per-word", ["per-word"]
             scores = ["network"]
@@ -109,9 +129,11 @@ class Row:
                 scores.append(_COUNTED[part])
             columns.append(Column(name, networks, ("--columns", *appended), tuple(scores)))
         if "REVERSE" in self.parts:
-            columns.append(Column(REVERSE, (REVERSE,), scores=("network, source given target",)))
+            [name] = self.networks(REVERSE)
+            columns.append(Column(name, (name,), scores=("network, source given target",)))
         if "XBLEU" in self.parts:
-            columns.append(Column(PAIR_FUNCTION, (PAIR_FUNCTION,), scores=("expected BLEU",)))
+            [name] = self.networks(PAIR_FUNCTION)
+            columns.append(Column(name, (name,), scores=("expected BLEU",)))
         return columns
 
 
@@ -121,6 +143,11 @@ BEYOND = ("+XBLEU", "+CTX", "+CSLM+CTX", "+S2S")
 """Rows that gain more than the paper's: expected BLEU training, and networks that read the whole sentence."""
 WHOLE = tuple(Row.parse(name) for name in (BASELINE, *PAPER, *BEYOND))
 """The whole ablation."""
+
+
+def numbered(name: str, training: int) -> str:
+    """Return the name of a network of a training: `rnn`, `rnn-2`, ..."""
+    return name if training == 1 else f"{name}-{training}"
 
 
 def extended_by(row: Row, rows: Iterable[Row]) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Run an ablation: build one system; tune each row with every seed, decode, and compare with the baseline."""
+"""Run an ablation: build one system; tune each row with every training and seed, decode, and compare the rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from experiments.ablation.config import Config
 from experiments.ablation.decoding_time import Rescoring, time_translating
 from experiments.ablation.networks import Networks
 from experiments.ablation.rows import BASELINE, Row, extended_by
-from experiments.ablation.summary import MEASURES, over_seeds, summary
-from experiments.data import DataFolder, prepare, test_parts
+from experiments.ablation.summary import MEASURES, over_runs, summary
+from experiments.data import DataFolder, parts_of_tests, prepare
 from experiments.steps import Json, Steps, run_toolkit
 from experiments.toml import command_options
 from moses_integration.building.preparation import SystemText
@@ -63,7 +63,7 @@ class Ablation:
         """
         self._config, self._folder, self._data_options, self._log = config, folder, data_options, log
         self._toolkit, self._processes = choose_toolkit(config.toolkit, processes), processes
-        self._tests = test_parts(config.data.name, config.data.test)
+        self._tests = parts_of_tests(config.data.name, config.data.test)
         """The part of each test set, by name."""
         self._first = next(iter(self._tests.values()))
         inside = [row.name for row in config.rows if "CSLM" in row.decoded.parts]
@@ -170,9 +170,18 @@ class Ablation:
     # Rows
 
     def _row(self, row: Row) -> dict[str, list[Json]]:
-        """Return the results of each seed on each test set."""
-        if row.listed:
-            return self._rescored_row(row)
+        """Return the results of each training and seed on each test set."""
+        found: dict[str, list[Json]] = {part: [] for part in self._tests.values()}
+        for one in self._trainings(row):
+            for part, seeds in (self._rescored(one) if row.listed else self._decoded(one)).items():
+                found[part] += [{"training": one.training, **seed} for seed in seeds]
+        return found
+
+    def _trainings(self, row: Row) -> list[Row]:
+        return row.trainings(self._config.trainings)
+
+    def _decoded(self, row: Row) -> dict[str, list[Json]]:
+        """Return the results of each seed on each test set when the decoder translates."""
         ini, rests_on = self._networks.ini_of(row)
         tunings = self._tune(row, ini, rests_on)
         found = dict[str, list[Json]]()
@@ -204,7 +213,7 @@ class Ablation:
         source, references = self._tuning_text()
         # Tune in one call, because the seeds share the first decoding; each seed is tuned lazily in its step. The
         # decoders end with the call, before other decoders translate the test set.
-        work = self._folder / "rows" / row.name
+        work = self._folder / "rows" / row.label
         tunings = self._toolkit_of(row).tune(ini, TuningRequest(source, references, left, section, work, self._log))
         return [self._steps.run(*step, lambda: asdict(next(tunings))) for step in steps.values()]
 
@@ -223,7 +232,7 @@ class Ablation:
 
     def _translator(self, row: Row, ini: MosesIni, part: str) -> AbstractContextManager[Translate]:
         """Return a translator of the dev set or a test set, for the weights of any seed."""
-        return self._toolkit_of(row).translator(ini, self._source(part), self._folder / "rows" / row.name / part)
+        return self._toolkit_of(row).translator(ini, self._source(part), self._folder / "rows" / row.label / part)
 
     def _source(self, part: str) -> Path:
         """Return the sentences of the tuning set or of a test set."""
@@ -232,7 +241,7 @@ class Ablation:
     def _toolkit_of(self, row: Row) -> Toolkit:
         if "CTX" not in row.parts:
             return self._toolkit
-        return ContextToolkit(self._toolkit, self._networks.context_column(self._processes), self._log)
+        return ContextToolkit(self._toolkit, self._networks.context_column(row, self._processes), self._log)
 
     def _translate(self, row: Row, ini: MosesIni, found: Json, part: str, translate: Translate) -> Json:
         """Translate and score a test set with the weights of one tuning run."""
@@ -246,7 +255,7 @@ class Ablation:
         translate(tuned.weights(), tokens)
         return {**self._scored(row, tuning, part), "iterations": found["iterations"]}
 
-    def _rescored_row(self, row: Row) -> dict[str, list[Json]]:
+    def _rescored(self, row: Row) -> dict[str, list[Json]]:
         """Return the results of each seed on each test set when networks rerank the lists of the row without them."""
         settings = asdict(self._config.tuning)
         choices = self._networks.scorers(row)
@@ -255,7 +264,7 @@ class Ablation:
         rests_on = [trained, settings, scoring.rescored, *(["unnormalised"] if scoring.unnormalised else [])]
         ini, _ = self._networks.ini_of(row.decoded)
         tunings = []
-        before = self._row(row.decoded)
+        before = self._decoded(row.decoded)
         with self._translator(row, ini, "dev") as translate:
             for one in before[self._first]:
                 work = partial(self._tune_on_lists, row, choices, one, translate)
@@ -288,9 +297,7 @@ class Ablation:
         tuning = Tuning(found["seed"], found["weights"], found["bleu"])
         scored = self._lists(row, choices, before, part, translate)
         sentences = len(list(text_lines(self._prepared(part, "source"))))
-        write_lines(
-            self._work(row, tuning.seed) / f"{part}.tokens", best_of(rerank(scored, tuning.weights), sentences)
-        )
+        write_lines(self._work(row, tuning.seed) / f"{part}.tokens", best_of(rerank(scored, tuning.weights), sentences))
         return self._scored(row, tuning, part)
 
     def _lists(
@@ -329,7 +336,7 @@ class Ablation:
         }
 
     def _work(self, row: Row, seed: int) -> Path:
-        folder = self._folder / "rows" / f"{row.name}.seed{seed}"
+        folder = self._folder / "rows" / f"{row.label}.seed{seed}"
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
@@ -342,19 +349,19 @@ class Ablation:
         return "none" if self._data.description["tokenised"] else "13a"
 
     def _translating(self, row: Row, seed: Json) -> Json | None:
-        """Return the decoding time with the weights of the first seed.
+        """Return the decoding time of the first run.
 
         None if Moses decodes, or if the rescored lists depend on a per-text phrase table.
         """
         if self._toolkit.name != "embedded" or (row.listed and "CTX" in row.parts):
             return None
         source = list(islice(text_lines(self._prepared(self._first, "source")), TIMED))
-        decoded = self._row(row.decoded)[self._first][0] if row.listed else seed
+        decoded = self._decoded(row.decoded)[self._first][0] if row.listed else seed
         ini = self._tuned(row.decoded, decoded["weights"])
         size = self._config.scoring.rescored
 
         def work() -> Json:
-            column = self._networks.context_column(processes=1) if "CTX" in row.parts else None
+            column = self._networks.context_column(row, processes=1) if "CTX" in row.parts else None
             rescoring = Rescoring(self._networks.scorers(row), seed["weights"], size) if row.listed else None
             return time_translating(ini, source, column, rescoring)
 
@@ -368,10 +375,11 @@ class Ablation:
 
     def _summary(self, row: Row, rows: Mapping[str, dict[str, list[Json]]]) -> Json:
         """Return the figures on the first test set, and those on the others as `tests`."""
+        parts = self._tests.values()
         # A rescoring row depends on the row that produced its lists.
-        systems, seeds = {row, row.decoded}, self._config.seeds
-        steps = [_tuning_step(system, seed) for system in systems for seed in seeds]
-        steps += [_step(system, seed, part) for system in systems for seed in seeds for part in self._tests.values()]
+        systems = {system for one in self._trainings(row) for system in (one, one.decoded)}
+        runs = [(system, seed) for system in systems for seed in self._config.seeds]
+        steps = [_tuning_step(*run) for run in runs] + [_step(*run, part) for run in runs for part in parts]
         figures = {test: self._figures(row, part, rows) for test, part in self._tests.items()}
         first, *others = figures
         return {
@@ -383,15 +391,15 @@ class Ablation:
 
     def _figures(self, row: Row, part: str, rows: Mapping[str, dict[str, list[Json]]]) -> Json:
         """Return the figures on one test set."""
-        seeds = rows[row.name][part]
+        runs = rows[row.name][part]
         baseline = [other for other in self._config.rows if not other.parts]
         others = [other for other in (*baseline, *extended_by(row, self._config.rows)) if other != row]
         against = {other.name: self._compared(row, other, part, rows) for other in others}
-        return {"seeds": seeds, "against": against, **over_seeds(seeds)}
+        return {"seeds": runs, "against": against, **over_runs(runs)}
 
     def _compared(self, row: Row, other: Row, part: str, rows: Mapping[str, dict[str, list[Json]]]) -> Json:
         both = [rows[row.name][part], rows[other.name][part]]
-        mean, before = (spread([one["test_bleu"] for one in seeds])[0] for seeds in both)
+        mean, before = (spread([run["test_bleu"] for run in runs])[0] for runs in both)
         # Name the method: earlier results exchanged the runs of each sentence independently.
         rests_on = [*both, "runs exchanged together"]
         name = f"{row.name}.against.{other.name}{_suffix(part)}"
@@ -399,17 +407,20 @@ class Ablation:
         return {"difference": mean - before, "p_value": p_value}
 
     def _p_value(self, row: Row, other: Row, part: str) -> float:
-        runs, others = ([self._output(system, seed, part) for seed in self._config.seeds] for system in (row, other))
+        runs, others = (
+            [self._output(one, seed, part) for one in self._trainings(system) for seed in self._config.seeds]
+            for system in (row, other)
+        )
         return p_value_over_runs(runs, others, self._data.target_files(part), self._tokenise)
 
 
 def _tuning_step(row: Row, seed: int) -> str:
-    return f"{row.name}.seed{seed}.tuning"
+    return f"{row.label}.seed{seed}.tuning"
 
 
 def _step(row: Row, seed: int, part: str) -> str:
     """Return the name of the step that translates a test set."""
-    return f"{row.name}.seed{seed}{_suffix(part)}"
+    return f"{row.label}.seed{seed}{_suffix(part)}"
 
 
 def _suffix(part: str) -> str:

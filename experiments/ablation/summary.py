@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import fmean
+from statistics import fmean, stdev
 
 from experiments.ablation.rows import Row
 from experiments.markdown import as_markdown
@@ -16,7 +16,7 @@ from moses_integration.ini import Weights
 from moses_integration.tuning.tunings import spread
 
 MEASURES = ("dev_bleu", "test_bleu", "chrf", "ter")
-"""Measures of the translations of each seed; the last three are of a test set."""
+"""Measures of the translations of each run; the last three are of a test set."""
 UNITS = ("pair", "word")
 """Units of losses."""
 _MOSES_SCORES = (
@@ -62,12 +62,22 @@ def summary(report: Json) -> Json:
     }
 
 
-def over_seeds(seeds: Sequence[Json]) -> dict[str, Json]:
-    """Return mean and standard deviation of each value over the seeds; a single seed has no deviation."""
+def over_runs(runs: Sequence[Json]) -> dict[str, Json]:
+    """Return mean and standard deviation of each measure over the runs; a single run has no deviation.
+
+    With several trainings, `training` is the standard deviation over the trainings of the mean over their seeds, and
+    `tuning` is the root mean square of the standard deviations over the seeds of a training.
+    """
     found: dict[str, Json] = {}
     for measure in MEASURES:
-        mean, deviation = spread([seed[measure] for seed in seeds])
-        found[measure] = {"mean": mean, "standard_deviation": deviation if len(seeds) > 1 else None}
+        mean, deviation = spread([run[measure] for run in runs])
+        found[measure] = {"mean": mean, "standard_deviation": deviation if len(runs) > 1 else None}
+        trainings: dict[int, list[float]] = {}
+        for run in runs:
+            trainings.setdefault(run["training"], []).append(run[measure])
+        if len(trainings) > 1:
+            means, deviations = zip(*map(spread, trainings.values()), strict=True)
+            found[measure] |= {"training": stdev(means), "tuning": fmean(one**2 for one in deviations) ** 0.5}
     return found
 
 
@@ -91,7 +101,7 @@ def _row(name: str, row: Json) -> Json:
 
 def _figures(found: Json) -> Json:
     """Return the figures of a row on one test set."""
-    kept = ("seed", *MEASURES)
+    kept = ("training", "seed", *MEASURES)
     return {
         **{measure: found[measure] for measure in MEASURES if measure in found},
         "seeds": [{key: seed[key] for key in kept if key in seed} for seed in found["seeds"]],
@@ -99,12 +109,12 @@ def _figures(found: Json) -> Json:
     }
 
 
-def _weights(row: Row, seeds: Sequence[Weights]) -> Iterator[tuple[str, float]]:
-    """Yield the names and means of the tuned weights; `seeds` has the weights of each seed by label."""
-    for label in seeds[0]:
+def _weights(row: Row, runs: Sequence[Weights]) -> Iterator[tuple[str, float]]:
+    """Yield the names and means of the tuned weights; `runs` has the weights of each run by label."""
+    for label in runs[0]:
         if label.startswith("UnknownWordPenalty"):
             continue
-        values = [fmean(values) for values in zip(*(weights[label] for weights in seeds), strict=True)]
+        values = [fmean(values) for values in zip(*(weights[label] for weights in runs), strict=True)]
         if label == "TranslationModel0":
             names = [*_MOSES_SCORES, *(name for column in row.columns() for name in column.scores)]
             names += [_PLACED] * (len(values) - len(names))

@@ -14,7 +14,7 @@ from experiments.data.sentences import SEED
 from experiments.data.wheels import DEFAULT_CACHE
 from phrasescore.errors import UserError
 
-__all__ = ["DATA_SETS", "DataFolder", "prepare", "test_parts"]
+__all__ = ["DATA_SETS", "DataFolder", "parts_of_tests", "prepare"]
 
 DATA_SETS: dict[str, Callable[[str, str, Path | None, Sequence[str], Sequence[str], Path], Corpus]] = {
     "multi30k": lambda source, target, origin, tests, versions, cache: multi30k.corpus(source, target, origin, tests),
@@ -26,7 +26,7 @@ _TESTS = {"multi30k": multi30k.TESTS}
 """Data sets with several test sets; the others have one, `test`."""
 
 
-def test_parts(name: str, tests: Sequence[str] = ()) -> dict[str, str]:
+def parts_of_tests(name: str, tests: Sequence[str] = ()) -> dict[str, str]:
     """Return the parts of a data set that hold these test sets, by default only its first, by the name of the set.
 
     Raises:
@@ -58,7 +58,7 @@ def prepare(
         source: language code, such as `en`.
         target: language code.
         origin: folder of the Multi30k files; the other data sets are downloaded.
-        tests: names of test sets, see `test_parts`.
+        tests: names of test sets, see `parts_of_tests`.
         versions: names of the Bible versions to combine; by default all versions of both languages.
         cache: folder for downloads.
 
@@ -71,7 +71,7 @@ def prepare(
         raise UserError(f"{name}: {source}-{target} cannot be made; give two languages")
     if versions and name != "bible":
         raise UserError(f"{name}: has no versions to choose; leave them out or take the data set bible")
-    parts = list(test_parts(name, tests).values())
+    parts = list(parts_of_tests(name, tests).values())
     settings = {
         "recipe": RECIPE,
         "name": name,

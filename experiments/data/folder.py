@@ -122,7 +122,9 @@ def find_corpus(folder: Path, settings: Mapping[str, Any], tests: Sequence[str])
     if found != dict(settings):
         differing = [key for key in settings if found.get(key) != settings[key]]
         raise UserError(f"{folder}: holds a data set of another {' and '.join(differing)}; {remedy}")
-    is_whole = parts.issuperset(tests) and all((folder / name).exists() and sha256_of(folder / name) == digest for name, digest in files.items())
+    is_whole = parts.issuperset(tests) and all(
+        (folder / name).exists() and sha256_of(folder / name) == digest for name, digest in files.items()
+    )
     return DataFolder(folder, description) if is_whole else None
 
 

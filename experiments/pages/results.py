@@ -21,11 +21,13 @@ from phrasescore.errors import UserError
 from phrasescore.files.documents import read_json
 
 Cell: TypeAlias = "float | str | Mapping[str, float | None] | None"
-"""A mapping has the `mean` and the `standard_deviation` over several seeds."""
+"""A mapping has the `mean` and the `standard_deviation` over several runs."""
 
 _SCHEMA = Path(__file__).with_name("result.schema.json")
 _MEASURES = {"test BLEU": "test_bleu", "chrF": "chrf", "TER": "ter"}
 """Measures of the translation of a test set."""
+_PARTS = {"± training": "training", "± tuning": "tuning"}
+"""Parts of the standard deviation of test BLEU, if there are several trainings."""
 COSTS = {
     "s/sentence": (("cold", "seconds"), ".3f"),
     "s/sentence, warm cache": (("warm", "seconds"), ".3f"),
@@ -129,7 +131,7 @@ class Selection:
         return ["corpus", *rows], body
 
     def numbers(self) -> dict[str, dict[str, float]]:
-        """Return the figures of the matrix by table and row, means where there are several seeds."""
+        """Return the figures of the matrix by table and row, means where there are several runs."""
         found: dict[str, dict[str, float]] = {name: {} for name in self.tables}
         for name, table, row in self.lines():
             cell = table.rows[row].get(self.cells)
@@ -205,9 +207,9 @@ def rows_of(result: Json) -> Table:
     """Return the rows of an ablation from its summary."""
     others = list(dict.fromkeys(other for row in result["rows"].values() for other in row["against"]))
     features = list(dict.fromkeys(name for row in result["rows"].values() for name in row.get("weights", {})))
-    columns, suffixes = {"seeds": "d", "dev BLEU": ".2f"}, test_suffixes(result)
+    columns, suffixes = {"runs": "d", "dev BLEU": ".2f"}, test_suffixes(result)
     for suffix in suffixes:
-        columns |= dict.fromkeys((f"{measure}{suffix}" for measure in _MEASURES), ".2f")
+        columns |= dict.fromkeys((f"{measure}{suffix}" for measure in (*_MEASURES, *_PARTS)), ".2f")
         for other in others:
             columns |= {f"against {other}{suffix}": "+z.2f", f"p against {other}{suffix}": "p"}
     columns |= {"minutes": ".1f", **{column: form for column, (_, form) in COSTS.items()}}
@@ -229,9 +231,10 @@ def _weight_of(feature: str) -> str:
 
 
 def _cells(row: Json) -> dict[str, Cell]:
-    cells: dict[str, Cell] = {"seeds": len(row.get("seeds", [])) or None, "dev BLEU": row.get("dev_bleu")}
+    cells: dict[str, Cell] = {"runs": len(row.get("seeds", [])) or None, "dev BLEU": row.get("dev_bleu")}
     for suffix, found in (("", row), *((f", {test}", found) for test, found in row.get("tests", {}).items())):
         cells |= {f"{column}{suffix}": found.get(measure) for column, measure in _MEASURES.items()}
+        cells |= {f"{column}{suffix}": _at(found.get("test_bleu"), [part]) for column, part in _PARTS.items()}
         for other, compared in found["against"].items():
             cells[f"against {other}{suffix}"] = compared["difference"]
             cells[f"p against {other}{suffix}"] = compared["p_value"]

@@ -149,6 +149,7 @@ def test_a_run_that_is_copied_is_no_evidence(tmp_path: Path) -> None:
     systems, bases = ([write_without_words(tmp_path / str(seed), seed) for seed in seeds] for seeds in ((1, 3), (2, 4)))
     alone = p_value_over_runs(systems[:1], bases[:1], [REFERENCE], "none")
     assert alone == p_value_over_runs(systems[:1] * 3, bases[:1] * 3, [REFERENCE], "none")
+    assert alone == p_value_over_runs(systems[:1] * 3, bases[:1] * 2, [REFERENCE], "none")
     assert alone == compare(systems[0], bases[0], "none").p_value
     assert alone != p_value_over_runs(systems, bases, [REFERENCE], "none")
 

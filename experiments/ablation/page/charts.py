@@ -17,7 +17,7 @@ _WIDTH = 5.0
 
 
 def row_chart(unit: str, measure: str, rows: Mapping[str, Json]) -> Markup:
-    """Plot the seeds, mean and standard deviation of each row, with a reference line at the mean of the first row.
+    """Plot the runs, mean and standard deviation of each row, with a reference line at the mean of the first row.
 
     Args:
         unit: label of the axis.

@@ -72,7 +72,7 @@ class AblationPage:
     def rows(self) -> Selection:
         """The table of rows."""
         # The most important columns come first, because phones show only those.
-        names = ["test BLEU", f"against {self.first}", f"p against {self.first}"]
+        names = ["test BLEU", f"against {self.first}", f"p against {self.first}", "± training", "± tuning"]
         columns = [f"{name}{suffix}" for suffix in test_suffixes(self.kept) for name in names]
         return self.table.select([*columns, "dev BLEU", "chrF", "TER", "minutes"])
 
@@ -104,9 +104,7 @@ class AblationPage:
     def bleu_charts(self) -> list[Markup]:
         """Charts of BLEU on the test sets and the dev set."""
         rows = {self.first: self.kept["rows"][self.first], **self.kept["rows"]}
-        further = {
-            test: {name: row["tests"][test] for name, row in rows.items()} for test in rows[self.first]["tests"]
-        }
+        further = {test: {name: row["tests"][test] for name, row in rows.items()} for test in rows[self.first]["tests"]}
         charts = [row_chart("test BLEU", "test_bleu", rows)]
         charts += [row_chart(f"test BLEU, {test}", "test_bleu", found) for test, found in further.items()]
         return [*charts, row_chart("dev BLEU", "dev_bleu", rows)]

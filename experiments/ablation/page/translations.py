@@ -34,7 +34,7 @@ class Sentence:
 
 
 def read_translations(folder: Path, report: Mapping[str, Any], first: str, best: str) -> list[Sentence]:
-    """Return the first sentences of the first test set with the translations by all rows (first seed); empty without test set.
+    """Return the first sentences of the first test set with the translations by all rows (first run); empty without it.
 
     Args:
         folder: folder of the ablation.

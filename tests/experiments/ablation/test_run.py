@@ -33,12 +33,12 @@ from phrasescore.errors import UserError
 # One pytest worker runs all tests of an ablation, so that the ablation runs once.
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("ablation")]
 
-RESCORED = "+RNN+CSLM+RESCORING+S2S"
+RESCORED, CONTEXT = "+RNN+CSLM+RESCORING+S2S", "+XBLEU+CTX+ENSEMBLE"
 CONFIG = """\
 title = "Captions"
 toolkit = "embedded"
 seeds = [1]
-rows = ["baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S", "+RNN+REVERSE+ENSEMBLE", "+XBLEU+CTX"]
+rows = ["baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S", "+RNN+REVERSE+ENSEMBLE", "+XBLEU+CTX+ENSEMBLE"]
 [data]
 test = ["2016", "2017"]
 [build]
@@ -264,7 +264,8 @@ def test_a_row_takes_the_time_of_its_steps(ran: Ran) -> None:
 def test_networks_are_trained_for_the_rows(ran: Ran) -> None:
     networks = ran.report["networks"]
     seeds = {name: network["config"]["training"]["seed"] for name, network in networks.items()}
-    assert seeds == {"rnn": 2, "rnn-2": 3, "rnn-3": 4, "reverse": 2, "cslm": 1, "s2s": 1, "ctx": 1}
+    ensembles = {"rnn": 2, "rnn-2": 3, "rnn-3": 4, "ctx": 1, "ctx-2": 2, "ctx-3": 3}
+    assert seeds == {**ensembles, "reverse": 2, "cslm": 1, "s2s": 1}
     for name, network in networks.items():
         assert network["weights_sha256"] == digest(ran.folder / name / "weights.safetensors")
     assert [one["unnormalised"] for one in networks["cslm"]["perplexities"]] == [False, True]
@@ -286,8 +287,8 @@ def test_what_translating_costs(ran: Ran) -> None:
     assert all(one[key]["seconds"] > 0 for one in costs.values() for key in ("cold", "warm"))
     assert {one["device"] for one in costs.values()} == {str(choose_device("auto", "fp32"))}
     assert [name for name, one in costs.items() if "rescoring" in one] == [RESCORED]
-    assert [name for name, one in costs.items() if "placing" in one] == ["+XBLEU+CTX"]
-    assert 0 < costs["+XBLEU+CTX"]["placing"] < costs["+XBLEU+CTX"]["warm"]["seconds"]
+    assert [name for name, one in costs.items() if "placing" in one] == [CONTEXT]
+    assert 0 < costs[CONTEXT]["placing"] < costs[CONTEXT]["warm"]["seconds"]
     assert [name for name, one in costs.items() if one["cold"]["queries"]] == ["+RNN+CSLM+WP"]
     inside = costs["+RNN+CSLM+WP"]
     assert inside["cold"]["served"] < inside["warm"]["served"]
@@ -308,7 +309,7 @@ def test_a_summary_is_a_file_of_results_without_the_text(ran: Ran) -> None:
     assert rows.title == "Captions"
     assert rows.text("+RNN", "chrF") == f"{ran.rows['+RNN']['chrf']['mean']:.2f}"
     assert rows.text("+RNN+CSLM+WP", "against +RNN").startswith(("+", "-"))
-    assert rows.cell("+XBLEU+CTX", "weight of network, in its sentence")
+    assert rows.cell(CONTEXT, "weight of network, in its sentence")
     assert rows.text("+RNN", "against baseline, 2017").startswith(("+", "-"))
     assert rows.cell("+RNN+CSLM+WP", "weight of unknown target words")
     assert networks.cell("s2s", "nats per word of the dev set")
@@ -340,6 +341,24 @@ def test_another_test_set_repeats_no_build_training_or_tuning(ran: Ran, copy: Pa
     made = {line.removesuffix(" ...") for line in said if line.endswith(" ...")}
     assert "+RNN.seed1.2017" in made
     assert all(name.startswith("annotate.") or name.endswith(".2017") for name in made)
+
+
+def test_another_training_repeats_nothing_and_adds_its_runs(ran: Ran, copy: Path) -> None:
+    more, said = ran.again(copy, "trainings = 2", "rows = ['baseline', '+RNN']")
+    made = {line.removesuffix(" ...") for line in said if line.endswith(" ...")}
+    run = {f"+RNN.training2.seed1{end}" for end in (".tuning", "", ".2017")}
+    again = {f"+RNN.against.baseline{end}" for end in ("", ".2017")}
+    # The network was trained for the ensemble.
+    assert made == {"annotate.phrase-table.rnn-2", *run, *again}
+    row = more["rows"]["+RNN"]
+    assert [(one["training"], one["seed"]) for one in row["seeds"]] == [(1, 1), (2, 1)]
+    assert row["seeds"][0]["test_bleu"] == ran.rows["+RNN"]["test_bleu"]["mean"]
+    assert row["test_bleu"]["training"] == pytest.approx(row["test_bleu"]["standard_deviation"])
+    assert row["test_bleu"]["tuning"] == 0
+    runs = [copy / "rows" / f"+RNN{name}.seed1" / "test.out" for name in ("", ".training2")]
+    p_value = p_value_over_runs(runs, [ran.translation(BASELINE)], [copy / "data" / "test.fr"], "none")
+    assert row["against"][BASELINE]["p_value"] == p_value
+    assert "| ± training | ± tuning |" in shown(summary(more))
 
 
 def test_what_is_done_holds_where_the_folder_is_moved_to(ran: Ran, copy: Path, tmp_path: Path) -> None:
