@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -171,15 +171,24 @@ class SystemText:
             capitalised=settings.casing == "true",
         )
         texts: Iterable[str] = settings.tokenised(lines, language, processes)
-        if settings.casing == "true":
-            model = self.folder / f"truecase.{language}"
-            if learns_case:
-                texts = list(texts)
-                Truecaser.learn(texts).save(model)
-            texts = map(Truecaser.load(model).apply, texts)
-        elif settings.casing == "lower":
-            texts = map(str.lower, texts)
-        write_lines(prepared, map(_encode, texts))
+        if learns_case and settings.casing == "true":
+            texts = list(texts)
+            Truecaser.learn(texts).save(self._truecaser(language))
+        write_lines(prepared, map(_encode, map(self._change_of_case(language), texts)))
+
+    def source_preparation(self) -> Callable[[bytes], bytes]:
+        """Return a function that prepares a line of source text."""
+        settings, language = self.settings, self.settings.source_language
+        change = self._change_of_case(language)
+        return lambda line: _encode(change(next(settings.tokenised([line], language, processes=1))))
+
+    def _change_of_case(self, language: str) -> Callable[[str], str]:
+        if self.settings.casing == "true":
+            return Truecaser.load(self._truecaser(language)).apply
+        return str.lower if self.settings.casing == "lower" else str
+
+    def _truecaser(self, language: str) -> Path:
+        return self.folder / f"truecase.{language}"
 
 
 def _read_settings(path: Path) -> TextSettings:

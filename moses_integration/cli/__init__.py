@@ -20,6 +20,7 @@ from moses_integration.cli import (
     evaluate,
     expected_bleu,
     rescore,
+    serve,
     text_table,
     tune,
 )
@@ -29,7 +30,7 @@ from phrasescore.cli.parser import CommandParser
 
 _COMMANDS = (
     *(build, tune, decode, evaluate, add_column, estimate_gain, expected_bleu, add_lm, rescore),
-    *(text_table, ems_hook),
+    *(serve, text_table, ems_hook),
 )
 
 

@@ -8,13 +8,14 @@ Shapes: T translations of one source phrase, N extensions of hypotheses, K compo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from moses_integration.decoder.phrases import Feature, Floats, Indices, Words
+from moses_integration.decoder.table_lines import Wanted
 from phrasescore.errors import UserError
 from phrasescore.lm.ngram_model import as_text, load_kenlm, require_log_probs
 
@@ -59,7 +60,7 @@ class LanguageModel(ContextFeature):
         super().__init__(label)
         self.path = path
 
-    def load(self, wanted: Set[bytes] = frozenset()) -> None:
+    def load(self, wanted: Wanted = frozenset()) -> None:
         """Load the model."""
         if not self.path.exists():
             raise UserError(f"{self.path}: does not exist, but the ini names it; fix the line")

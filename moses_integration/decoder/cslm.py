@@ -9,7 +9,7 @@ context, t of a context and a phrase, Q queries, D distinct ones, U of them not 
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from moses_integration.decoder.context import ContextFeature, LanguageModel
 from moses_integration.decoder.phrases import Floats, Indices, Words
+from moses_integration.decoder.table_lines import Wanted
 from phrasescore.files import sha256_of
 from phrasescore.lm.ngram_cache import NgramCache, ngram_keys
 from phrasescore.lm.ngrams import distinct_rows
@@ -55,7 +56,7 @@ class NeuralLanguageModelFeature(ContextFeature):
         self.queries = self.served = 0
         """Distinct n-grams requested per batch, summed over batches, and how many of them the cache served."""
 
-    def load(self, wanted: Set[bytes] = frozenset()) -> None:
+    def load(self, wanted: Wanted = frozenset()) -> None:
         """Load the network and the back-off model."""
         from phrasescore.device import choose_device
         from phrasescore.lm.lm_scorer import NeuralLmScorer

@@ -23,6 +23,7 @@ from moses_integration.decoder.phrases import (
 )
 from moses_integration.decoder.reordering import Distortion, LexicalReordering
 from moses_integration.decoder.settings import MOST, DecoderSettings, UnsupportedError
+from moses_integration.decoder.table_lines import AllPhrases, Wanted
 from moses_integration.decoder.tables import PhraseTable
 from moses_integration.ini import FeatureLine, MosesIni, parse_truth, quote_text
 from phrasescore.errors import UserError
@@ -97,10 +98,18 @@ _REMEDIES = {
 
 
 def load_model(
-    ini: MosesIni, sentences: Iterable[Words], settings: DecoderSettings, *, factored_targets: bool = False
+    ini: MosesIni,
+    sentences: Iterable[Words] | AllPhrases,
+    settings: DecoderSettings,
+    *,
+    factored_targets: bool = False,
 ) -> LogLinearModel:
-    """Load the model that `declare_model` declares, with the table lines that these sentences need."""
-    wanted = {phrase for sentence in sentences for phrase in phrases_of(sentence, settings.longest_phrase)}
+    """Load the model that `declare_model` declares, with the table lines that these sentences need, or all lines."""
+    wanted: Wanted
+    if isinstance(sentences, AllPhrases):
+        wanted = sentences
+    else:
+        wanted = {phrase for sentence in sentences for phrase in phrases_of(sentence, settings.longest_phrase)}
     model = declare_model(ini, factored_targets=factored_targets)
     table = ini.phrase_table()
     target_factors = len(_target_factors(ini, is_factored=factored_targets))

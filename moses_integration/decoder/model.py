@@ -116,6 +116,12 @@ class LogLinearModel:
             self._pruned[source] = every.take(self.best(every))
         return self._pruned[source]
 
+    def limit_cache(self, phrases: int) -> None:
+        """Forget all translations except the best ones of the latest source phrases."""
+        self._translations = {}
+        for source in list(self._pruned)[: max(0, len(self._pruned) - phrases)]:
+            del self._pruned[source]
+
     def best(self, translations: Translations) -> list[int]:
         """Return the indices of the best `table_limit` translations, best first; 0 is no limit."""
         score_T = (translations.values_TF + translations.estimate_TF) @ self.weights_F

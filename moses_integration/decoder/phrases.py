@@ -6,12 +6,13 @@ Shapes: T translations of one source phrase, K components of a feature.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_integration.decoder.table_lines import Wanted
 from phrasescore.errors import UserError
 from phrasescore.table.entry import LOWEST_LOG
 from phrasescore.table.factors import SURFACE, Factors
@@ -51,7 +52,7 @@ class Feature:
         """Return the words of a translation, reduced to the feature's factor."""
         return tuple(map(self.factors.network_words, target.words))
 
-    def load(self, wanted: Set[bytes]) -> None:
+    def load(self, wanted: Wanted) -> None:
         """Load the model files, if any, as far as these source phrases need them."""
 
 

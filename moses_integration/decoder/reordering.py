@@ -7,13 +7,14 @@ R relations, K components of a feature.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from moses_integration.decoder.phrases import Feature, Floats, Indices, TargetPhrase, Words
+from moses_integration.decoder.table_lines import Wanted
 from moses_integration.decoder.tables import ReorderingTable
 from moses_integration.ini.feature_line import ReorderingType
 
@@ -111,7 +112,7 @@ class LexicalReordering(JumpFeature):
         self._forward_R = class_R + (found.count if found.backward else 0) if found.forward else None
         """Columns of the relations, None if the model does not score that direction."""
 
-    def load(self, wanted: Set[bytes]) -> None:
+    def load(self, wanted: Wanted) -> None:
         """Read the table lines of these source phrases."""
         self.table = ReorderingTable(self.path, self.width, self._has_target, wanted)
 

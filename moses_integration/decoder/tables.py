@@ -1,7 +1,7 @@
 """Phrase and reordering tables, filtered to the source phrases of the input.
 
 A table is read once, as a stream. A line is kept as bytes if its source phrase occurs in the sentences to translate,
-and parsed when the phrase is looked up.
+and parsed when the phrase is looked up. See `table_lines.py` for where it is kept.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 
 from moses_integration.decoder.phrases import TargetPhrase, Words, words_of
+from moses_integration.decoder.table_lines import KeyedLines, Line, Wanted, keep_lines
 from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE, compressed_form, open_input, open_output
 from phrasescore.table.entry import (
@@ -31,20 +32,22 @@ from phrasescore.words import join_words, single
 class PhraseTable:
     """Translations of source phrases."""
 
-    def __init__(self, path: Path, width: int, wanted: Set[bytes], target_factors: int = 1) -> None:
+    def __init__(self, path: Path, width: int, wanted: Wanted, target_factors: int = 1) -> None:
         """Read the lines whose source phrase is in `wanted`."""
         self.path, self.width, self._target_factors = path, width, target_factors
-        self._lines: dict[bytes, list[tuple[int, bytes]]] = {}
-        for row, source, line in wanted_lines(path, wanted, join_words):
-            self._lines.setdefault(source, []).append((row, line))
+
+        def read() -> KeyedLines:
+            return ((source, (row, without_end(line))) for row, source, line in wanted_lines(path, wanted, join_words))
+
+        self._lines = keep_lines(wanted, f"{path.resolve()}", read)
 
     def lookup(self, source: Words) -> list[TargetPhrase]:
         """Return the translations of a phrase in the order of the table."""
-        return [self._parse(row, line) for row, line in self._lines.get(b" ".join(source), ())]
+        return [self._parse(row, line) for row, line in self._lines.get(b" ".join(source)) or ()]
 
     def lines(self, source: Words) -> list[bytes]:
-        """Return the lines of a phrase with their line ends."""
-        return [line for _, line in self._lines.get(b" ".join(source), ())]
+        """Return the lines of a phrase, without line ends."""
+        return [line for _, line in self._lines.get(b" ".join(source)) or ()]
 
     def _parse(self, row: int, line: bytes) -> TargetPhrase:
         try:
@@ -71,18 +74,21 @@ class ReorderingTable:
     (moses/FF/LexicalReordering/LexicalReorderingTable.cpp).
     """
 
-    def __init__(self, path: Path, width: int, has_target: bool, wanted: Set[bytes]) -> None:
+    def __init__(self, path: Path, width: int, has_target: bool, wanted: Wanted) -> None:
         """Read the lines whose source phrase is in `wanted`, from `path.gz` if there is no `path`, like Moses."""
         zipped = Path(f"{path}.gz")
         self.path = path if path.exists() or not zipped.exists() else zipped
         self.width, self.has_target = width, has_target
-        self._lines: dict[bytes, tuple[int, bytes]] = {}
+        self._lines = keep_lines(wanted, f"{self.path.resolve()} {has_target}", lambda: self._read(wanted))
+
+    def _read(self, wanted: Wanted) -> KeyedLines:
+        """Yield the scores by phrase pair or source phrase."""
         for row, source, line in wanted_lines(self.path, wanted, _trim):
             _, *fields = without_end(line).split(SEPARATOR)
-            if len(fields) < 1 + has_target:
+            if len(fields) < 1 + self.has_target:
                 raise _error(self.path, row, fault_of_the_whole(line))
-            target = _trim(fields[0]) if has_target else b""
-            self._lines[source + SEPARATOR + target] = (row, fields[has_target])
+            target = _trim(fields[0]) if self.has_target else b""
+            yield source + SEPARATOR + target, (row, fields[self.has_target])
 
     def lookup(self, source: Words, target: Words) -> tuple[float, ...] | None:
         """Return max(ln p, -100) of each column, None for a pair outside the table."""
@@ -100,8 +106,9 @@ class ReorderingTable:
         found = self._find(source, target)
         return found and found[1]
 
-    def _find(self, source: Words, target: Words) -> tuple[int, bytes] | None:
-        return self._lines.get(b" ".join(source) + SEPARATOR + (b" ".join(target) if self.has_target else b""))
+    def _find(self, source: Words, target: Words) -> Line | None:
+        found = self._lines.get(b" ".join(source) + SEPARATOR + (b" ".join(target) if self.has_target else b""))
+        return found[-1] if found else None
 
 
 def _trim(phrase: bytes) -> bytes:
@@ -115,9 +122,7 @@ def filter_table(path: Path, wanted: Set[bytes], filtered: Path, *, is_for_reord
         stream.writelines(line.rstrip(b"\n") + b"\n" for _, _, line in wanted_lines(path, wanted, phrase_of))
 
 
-def wanted_lines(
-    path: Path, wanted: Set[bytes], phrase_of: Callable[[bytes], bytes]
-) -> Iterator[tuple[int, bytes, bytes]]:
+def wanted_lines(path: Path, wanted: Wanted, phrase_of: Callable[[bytes], bytes]) -> Iterator[tuple[int, bytes, bytes]]:
     """Yield line number, source phrase and line of the lines whose source phrase is in `wanted`.
 
     `phrase_of` normalises the first field; it is called once for adjacent lines with equal fields.

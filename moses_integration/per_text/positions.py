@@ -20,7 +20,7 @@ class Phrase(NamedTuple):
     targets: tuple[Words, ...]
     """The translations within the table limit, in the table's order."""
     lines: tuple[bytes, ...]
-    """Their lines in the phrase table, including line ends."""
+    """Their lines in the phrase table."""
 
 
 class Position(NamedTuple):

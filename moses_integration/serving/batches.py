@@ -1,0 +1,140 @@
+"""Translate the sentences of concurrent requests in batches, in processes that keep the systems loaded.
+
+Sentences that arrive while all processes are busy form the next batches, so that a network scores them together. A
+process that is killed, for instance because memory ran out, is replaced. The sentences of its batch are then translated
+one at a time, so that only a sentence that kills processes fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+from moses_integration.ini import MosesIni
+from moses_integration.serving.system import Failure, Limits, LoadedSystem, Result, Sentence
+from phrasescore.errors import WorkersLostError
+from phrasescore.workers import ProcessPool
+
+_LARGEST_BATCH = 16
+"""Sentences of a batch; a larger one delays its first sentence more than it saves."""
+_MOST_WAITING = 1_000
+"""Sentences that wait; these are more than a minute of work even for captions."""
+_TRIES = 2
+_KILLED = "a process was killed, probably because memory ran out"
+
+Batch = Sequence[tuple[str, Sentence]]
+"""Sentences, each with the name of its system."""
+
+
+class TranslationTask:
+    """Translates batches in a process, which loads each system once."""
+
+    def __init__(self, systems: Mapping[str, MosesIni], folder: Path, limits: Limits) -> None:
+        """Take the systems by name, a folder for files that processes share, and limits."""
+        self._systems, self._folder, self._limits = systems, folder, limits
+        self._loaded: dict[str, LoadedSystem] = {}
+
+    def __call__(self, batch: Batch) -> list[Result | Failure]:
+        """Return the results in the order of the batch; an empty batch only loads."""
+        if not self._loaded:
+            self._loaded = {name: LoadedSystem(ini, self._folder) for name, ini in self._systems.items()}
+        results: dict[int, Result | Failure] = {}
+        for name, system in self._loaded.items():
+            numbers = [number for number, (wanted, _) in enumerate(batch) if wanted == name]
+            translated = system.translate([batch[number][1] for number in numbers], self._limits)
+            results.update(zip(numbers, translated, strict=True))
+        return [results[number] for number in range(len(batch))]
+
+
+class BusyError(Exception):
+    """Too many sentences wait."""
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    system: str
+    sentence: Sentence
+    result: asyncio.Future[Result | Failure]
+    alone: bool = False
+    """Whether it is the only sentence of its batch, because an earlier batch killed processes."""
+
+
+class Translator:
+    """Distributes sentences among processes."""
+
+    def __init__(self, task: TranslationTask, processes: int) -> None:
+        self._task, self._free, self._processes = task, processes, processes
+        self._pool = ProcessPool(_KILLED, processes, tries=_TRIES)
+        self._waiting: deque[_Waiting] = deque()
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def load(self) -> None:
+        """Load the systems in all processes; the first one writes the files that all share."""
+        for processes in (1, self._processes):
+            await asyncio.gather(*(self._run_pool([]) for _ in range(processes)))
+
+    def close(self) -> None:
+        """End the processes."""
+        self._pool.close()
+
+    @property
+    def waiting(self) -> int:
+        """The number of sentences that wait for a process."""
+        return len(self._waiting)
+
+    async def translate(self, system: str, sentences: Iterable[Sentence]) -> list[Result | Failure]:
+        """Return the result of each sentence.
+
+        Raises:
+            BusyError: too many sentences wait already.
+        """
+        loop = asyncio.get_running_loop()
+        new = [_Waiting(system, sentence, loop.create_future()) for sentence in sentences]
+        if self._waiting and len(self._waiting) + len(new) > _MOST_WAITING:
+            raise BusyError
+        self._waiting.extend(new)
+        # Sentences that arrive in the same step of the loop belong to one batch.
+        loop.call_soon(self._start)
+        return await asyncio.gather(*(one.result for one in new))
+
+    def _start(self) -> None:
+        """Start batches while a process is free."""
+        while self._free and self._waiting:
+            batch = self._next_batch()
+            if batch:
+                self._free -= 1
+                running = asyncio.create_task(self._run(batch))
+                self._running.add(running)
+                running.add_done_callback(self._running.discard)
+
+    def _next_batch(self) -> list[_Waiting]:
+        """Remove a fair share of the sentences that wait; drop those whose request has ended."""
+        size = 1 if self._waiting[0].alone else min(_LARGEST_BATCH, -(-len(self._waiting) // self._free))
+        batch = list(takewhile(lambda one: size == 1 or not one.alone, list(self._waiting)[:size]))
+        for _ in batch:
+            self._waiting.popleft()
+        return [one for one in batch if not one.result.done()]
+
+    async def _run(self, batch: list[_Waiting]) -> None:
+        try:
+            results = await self._run_pool([(one.system, one.sentence) for one in batch])
+        except WorkersLostError as error:
+            if len(batch) > 1:
+                self._waiting.extendleft(_Waiting(one.system, one.sentence, one.result, True) for one in batch)
+                results = []
+            else:
+                results = [Failure(f"{error}; give a shorter sentence", 500)]
+        finally:
+            self._free += 1
+            self._start()
+        for one, result in zip(batch, results, strict=False):
+            if not one.result.done():
+                one.result.set_result(result)
+
+    async def _run_pool(self, batch: Batch) -> list[Result | Failure]:
+        results: list[Result | Failure] = await asyncio.wrap_future(self._pool.submit(self._task, batch))
+        return results

@@ -1,0 +1,62 @@
+"""Load systems and listen."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import uvicorn
+
+from moses_integration.ini import MosesIni
+from moses_integration.serving.app import make_app
+from moses_integration.serving.batches import TranslationTask, Translator
+from moses_integration.serving.system import Limits
+from phrasescore.errors import UserError
+from phrasescore.text import Log
+
+_MOST_CONNECTIONS = 512
+_LAST_SECONDS = 5
+"""Time for the requests in progress when the server is stopped."""
+
+
+def serve(systems: Mapping[str, MosesIni], host: str, port: int, processes: int, limits: Limits, log: Log) -> None:
+    """Serve systems until a signal interrupts the process."""
+    with _listener(host, port) as listener, TemporaryDirectory(prefix="serving.") as folder:
+        log(f"loading {', '.join(systems)}")
+        with closing(Translator(TranslationTask(systems, Path(folder), limits), processes)) as translator:
+            asyncio.run(_serve(translator, systems, limits, listener, log))
+
+
+async def _serve(
+    translator: Translator, systems: Mapping[str, MosesIni], limits: Limits, listener: socket.socket, log: Log
+) -> None:
+    await translator.load()
+    server = uvicorn.Server(
+        uvicorn.Config(
+            make_app(translator, systems, limits),
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=_MOST_CONNECTIONS,
+            timeout_graceful_shutdown=_LAST_SECONDS,
+        )
+    )
+    host, port = listener.getsockname()[:2]
+    log(f"ready: open http://{f'[{host}]' if ':' in host else host}:{port}/ (Ctrl-C ends the server)")
+    await server.serve(sockets=[listener])
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; a host without an address, or a port in use, is an error."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        raise UserError(f"{host}:{port}: cannot listen there ({error}); choose other --host or --port") from error

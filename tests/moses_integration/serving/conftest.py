@@ -1,0 +1,81 @@
+"""A server in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import MINI
+from tests.moses_integration.cli.running import command, environment
+
+BASELINE = MINI / "moses.tuned.ini"
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    url: str
+    process: subprocess.Popen[str]
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(self.url + path, timeout=60) as response:
+            return json.load(response)
+
+    def post(self, body: bytes, path: str = "translate") -> tuple[int, Any]:
+        """Return status and answer."""
+        try:
+            with urllib.request.urlopen(self.url + path, body, timeout=60) as response:
+                return response.status, json.load(response)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+    def translate(self, text: str | list[str], **options: Any) -> Any:
+        """Translate prepared text; return the answer, which must be a success."""
+        status, answer = self.post(json.dumps({"text": text, "prepared": True, **options}).encode())
+        assert status == 200, answer
+        return answer
+
+    def workers(self) -> list[int]:
+        """Return the ids of the processes that translate."""
+        listed = subprocess.run(["ps", "-Aww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
+        rows = [row.split(None, 2) for row in listed.stdout.splitlines()]
+        return [int(pid) for pid, parent, *args in rows if int(parent) == self.process.pid and "spawn_main" in args[0]]
+
+
+@contextmanager
+def running(*arguments: str | Path) -> Iterator[RunningServer]:
+    """Start a server with two processes, and stop it like Ctrl-C does."""
+    start = command("serve", *arguments, "--port", "0", "--processes", "2")
+    with subprocess.Popen(start, stderr=subprocess.PIPE, env=environment(), text=True) as process:
+        assert process.stderr is not None
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if found := re.search("open (http://[^ ]*/)", line):
+                break
+        else:
+            raise AssertionError("".join(lines))
+        try:
+            yield RunningServer(found[1], process)
+        finally:
+            process.send_signal(signal.SIGINT)
+            _, messages = process.communicate(timeout=60)
+    assert process.returncode == 130, messages
+    assert messages == "phrasescore-smt serve: stopped\n"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    with running(BASELINE) as started:
+        yield started
