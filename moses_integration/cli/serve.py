@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from moses_integration.cli.options import read_ini
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_quiet_option, positive, whole_number
+from phrasescore.cli.options import add_device_options, add_quiet_option, positive, whole_number
 from phrasescore.errors import UsageError, UserError, spelled
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--max-seconds", type=positive, default=30, help="time limit of a request (default: %(default)s)"
     )
+    add_device_options(parser)
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 
@@ -62,13 +63,14 @@ def run(args: argparse.Namespace) -> int:
         from moses_integration.serving.server import serve
     except ModuleNotFoundError as error:
         raise UserError(f"serve needs the module `{error.name}`; pip install 'phrasescore[smt,serve]'") from error
-    from moses_integration.serving.system import Limits
+    from moses_integration.serving.requests import Limits
     from phrasescore.workers import available_cores
 
     reporter = Reporter(quiet=args.quiet)
     systems = {name: _read(path, reporter) for name, path in _named(args).items()}
     limits = Limits(words=args.max_words, seconds=args.max_seconds)
-    serve(systems, args.host, args.port, args.processes or available_cores(), limits, reporter.log)
+    processes = args.processes or available_cores()
+    serve(systems, (args.host, args.port), processes, limits, args.device, args.precision, reporter.log)
     return 0
 
 

@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         refuse_idle(args, ["processes", "scheduler"], "without a network in context")
     else:
         ini.require_some_weight()
-        require_tuned_for(tuned or ini, columns)
+        require_tuned_for(tuned or ini, columns.scorer)
         if not networks_of(ini):
             add_columns_in_context(ini, len(columns.columns))
     with work_folder(args.output) as folder, work_folder(None) as temporary:

@@ -119,8 +119,7 @@ class LogLinearModel:
     def limit_cache(self, phrases: int) -> None:
         """Forget all translations except the best ones of the latest source phrases."""
         self._translations = {}
-        for source in list(self._pruned)[: max(0, len(self._pruned) - phrases)]:
-            del self._pruned[source]
+        forget_oldest(self._pruned, phrases)
 
     def best(self, translations: Translations) -> list[int]:
         """Return the indices of the best `table_limit` translations, best first; 0 is no limit."""
@@ -156,3 +155,9 @@ class LogLinearModel:
             values_TF[:, columns], estimate_TF[:, columns] = context.alone(words)
         rows = {jump.label: jump.rows(source, targets) for jump in self.jump_features}
         return Translations(targets, values_TF, estimate_TF, rows)
+
+
+def forget_oldest(cache: dict[Words, Translations], size: int) -> None:
+    """Remove the oldest entries of a cache beyond its size."""
+    for source in list(cache)[: max(0, len(cache) - size)]:
+        del cache[source]

@@ -31,7 +31,7 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from moses_integration.decoder.reordering import Jumps
 from moses_integration.decoder.settings import DecoderSettings
-from moses_integration.decoder.translation_options import FutureScores, collect_options
+from moses_integration.decoder.translation_options import FutureScores, Options, collect_options
 from phrasescore.phrases import ranges
 
 Coverages = NDArray[np.bool_]
@@ -75,9 +75,12 @@ class Stack:
 class Search:
     """The search for one sentence."""
 
-    def __init__(self, model: LogLinearModel, settings: DecoderSettings, sentence: Words) -> None:
+    def __init__(
+        self, model: LogLinearModel, settings: DecoderSettings, sentence: Words, options: Options | None = None
+    ) -> None:
+        """Prepare the search; without `options`, use those of the model's table."""
         self._model, self._settings, self._words = model, settings, len(sentence)
-        self._options = options = collect_options(model, sentence, settings.longest_phrase)
+        self._options = options = options or collect_options(model, sentence, settings.longest_phrase)
         self._longest = int((options.span_end_S - options.span_start_S + 1).max(initial=1))
         # In stack k, the first gap is at most this far before word k, and a covered word this far after the first gap.
         self._reach = min(settings.distortion_limit, self._words) if settings.distortion_limit >= 0 else self._words

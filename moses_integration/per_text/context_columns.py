@@ -54,7 +54,7 @@ class ContextColumns:
         removes.
         """
         task = ScoringTask(self.scorer, self.columns)
-        chunks = list(_occurrences(sentences, positions, self.scorer.factors or SURFACE))
+        chunks = list(occurrences_of(sentences, positions, self.scorer.factors or SURFACE))
         with resumable_output(scratch, self._fingerprint(chunks), restart=self.restart) as known:
             if known.note:
                 self.log(known.note)
@@ -91,7 +91,9 @@ class ContextColumns:
         }
 
 
-def _occurrences(sentences: Sequence[Words], positions: Sequence[Position], factors: Factors) -> Iterator[Occurrences]:
+def occurrences_of(
+    sentences: Sequence[Words], positions: Sequence[Position], factors: Factors
+) -> Iterator[Occurrences]:
     """Yield the options at all positions, in groups of sentences, with the factors that the network reads."""
     for block, found in groupby(positions, lambda position: position.sentence // _SENTENCES_AT_ONCE):
         first, some = block * _SENTENCES_AT_ONCE, list(found)

@@ -15,6 +15,7 @@ from phrasescore.errors import UserError, spelled
 
 if TYPE_CHECKING:
     from moses_integration.per_text.context_columns import ContextColumns
+    from phrasescore.scoring.scorer import PhraseScorer
 
 NETWORKS = "in-context"
 """Section with the model folders of the networks."""
@@ -66,7 +67,7 @@ def with_networks(
         add_columns_in_context(ini, len(columns.columns), new_weight)
     if tunes or not known:
         name_networks(ini, folders or known, columns.scorer.fingerprint)
-    require_tuned_for(ini, columns)
+    require_tuned_for(ini, columns.scorer)
     return ini
 
 
@@ -105,12 +106,12 @@ def _without_sections(ini: MosesIni) -> MosesIni:
     return system
 
 
-def require_tuned_for(ini: MosesIni, columns: ContextColumns) -> None:
+def require_tuned_for(ini: MosesIni, scorer: PhraseScorer) -> None:
     """Raise an error if the ini records that its weights were tuned with other networks."""
     tuned_with = ini.values(NETWORKS_SHA256)
-    if tuned_with and tuned_with != [columns.scorer.fingerprint]:
+    if tuned_with and tuned_with != [scorer.fingerprint]:
         raise UserError(
-            f"{columns.scorer.name}: is not what {ini.name} was tuned with, or was trained on since; give that by "
+            f"{scorer.name}: is not what {ini.name} was tuned with, or was trained on since; give that by "
             f"{spelled('in_context')}, or tune again"
         )
 

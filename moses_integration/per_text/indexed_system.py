@@ -79,7 +79,7 @@ def write_indexed_system(
             "with them".format(*error.args)
         ) from error
     model = load_model(system, sentences, settings, factored_targets=True)
-    model.set_weights(_selecting_weights(ini, tuned, in_context=columns is not None))
+    model.set_weights(selecting_weights(ini, tuned, in_context=columns is not None))
     positions = list(find_positions(model, sentences, settings.longest_phrase))
     with _unfinished(folder, [*(path.name for path in tables.values()), TEXT, DIGEST, INI]) as unfinished:
         values_OK = _values(columns, sentences, positions, unfinished / _SCRATCH)
@@ -151,7 +151,7 @@ def _declare(ini: MosesIni, tables: Mapping[str, Path], tuned: MosesIni | None) 
     return indexed
 
 
-def _selecting_weights(ini: MosesIni, tuned: MosesIni | None, *, in_context: bool) -> Weights:
+def selecting_weights(ini: MosesIni, tuned: MosesIni | None, *, in_context: bool) -> Weights:
     """Return the weights that select translation options, without those of columns in context."""
     tuned = tuned or ini
     weights = option_weights(tuned) or option_weights(ini)

@@ -20,7 +20,7 @@ from moses_integration.building.preparation import SystemText
 from moses_integration.ini import MosesIni
 from moses_integration.serving.batches import BusyError, Translator
 from moses_integration.serving.mosesserver import answer_call
-from moses_integration.serving.system import Failure, Limits, Result, Sentence, column_names
+from moses_integration.serving.requests import Failure, Limits, Result, Sentence, column_names
 from phrasescore import __version__
 
 LARGEST_BODY = 1 << 20
@@ -32,8 +32,8 @@ _FILES = {
     "/openapi.json": ("openapi.json", "application/json"),
 }
 _HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }

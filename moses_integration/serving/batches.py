@@ -13,11 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from moses_integration.ini import MosesIni
-from moses_integration.serving.system import Failure, Limits, LoadedSystem, Result, Sentence
+from moses_integration.serving.requests import Failure, Limits, Result, Sentence
 from phrasescore.errors import WorkersLostError
 from phrasescore.workers import ProcessPool
+
+if TYPE_CHECKING:
+    from moses_integration.serving.system import LoadedSystem
+    from phrasescore.device import Precision
 
 _LARGEST_BATCH = 16
 """Sentences of a batch; a larger one delays its first sentence more than it saves."""
@@ -33,15 +38,24 @@ Batch = Sequence[tuple[str, Sentence]]
 class TranslationTask:
     """Translates batches in a process, which loads each system once."""
 
-    def __init__(self, systems: Mapping[str, MosesIni], folder: Path, limits: Limits) -> None:
-        """Take the systems by name, a folder for files that processes share, and limits."""
+    def __init__(
+        self, systems: Mapping[str, MosesIni], folder: Path, limits: Limits, device: str, precision: Precision
+    ) -> None:
+        """Take the systems by name, a folder for files that processes share, limits, and where networks compute."""
         self._systems, self._folder, self._limits = systems, folder, limits
+        self._device, self._precision = device, precision
         self._loaded: dict[str, LoadedSystem] = {}
 
     def __call__(self, batch: Batch) -> list[Result | Failure]:
         """Return the results in the order of the batch; an empty batch only loads."""
         if not self._loaded:
-            self._loaded = {name: LoadedSystem(ini, self._folder) for name, ini in self._systems.items()}
+            # The process of the HTTP server does without PyTorch.
+            from moses_integration.serving.system import LoadedSystem
+
+            self._loaded = {
+                name: LoadedSystem(ini, self._folder, self._device, self._precision)
+                for name, ini in self._systems.items()
+            }
         results: dict[int, Result | Failure] = {}
         for name, system in self._loaded.items():
             numbers = [number for number, (wanted, _) in enumerate(batch) if wanted == name]

@@ -8,26 +8,39 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import uvicorn
 
 from moses_integration.ini import MosesIni
 from moses_integration.serving.app import make_app
 from moses_integration.serving.batches import TranslationTask, Translator
-from moses_integration.serving.system import Limits
+from moses_integration.serving.requests import Limits
 from phrasescore.errors import UserError
 from phrasescore.text import Log
+
+if TYPE_CHECKING:
+    from phrasescore.device import Precision
 
 _MOST_CONNECTIONS = 512
 _LAST_SECONDS = 5
 """Time for the requests in progress when the server is stopped."""
 
 
-def serve(systems: Mapping[str, MosesIni], host: str, port: int, processes: int, limits: Limits, log: Log) -> None:
-    """Serve systems until a signal interrupts the process."""
-    with _listener(host, port) as listener, TemporaryDirectory(prefix="serving.") as folder:
+def serve(
+    systems: Mapping[str, MosesIni],
+    address: tuple[str, int],
+    processes: int,
+    limits: Limits,
+    device: str,
+    precision: Precision,
+    log: Log,
+) -> None:
+    """Serve systems at a host and port until a signal interrupts the process."""
+    with _listener(*address) as listener, TemporaryDirectory(prefix="serving.") as folder:
         log(f"loading {', '.join(systems)}")
-        with closing(Translator(TranslationTask(systems, Path(folder), limits), processes)) as translator:
+        task = TranslationTask(systems, Path(folder), limits, device, precision)
+        with closing(Translator(task, processes)) as translator:
             asyncio.run(_serve(translator, systems, limits, listener, log))
 
 

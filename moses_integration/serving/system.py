@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 import signal
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from moses_integration.building.preparation import SystemText
 from moses_integration.decoder.declaration import load_model
@@ -25,52 +24,35 @@ from moses_integration.decoder.phrases import TargetPhrase, Words, words_of
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import read_settings
 from moses_integration.decoder.table_lines import AllPhrases
+from moses_integration.decoder.translation_options import Options, collect_options
 from moses_integration.ini import MosesIni
+from moses_integration.per_text.context_sections import networks_of, without_columns
+from moses_integration.per_text.options_in_context import OptionsInContext
+from moses_integration.serving.requests import Failure, Limits, Result, Sentence, column_names
+from phrasescore.device import Precision, settle_memory
+from phrasescore.scoring.occurrences import Occurrences
+from phrasescore.scoring.scorer import PhraseScorer, ScoringTask, load_scorer
+from phrasescore.table.factors import SURFACE
 
-_OF_MOSES = (
-    "source given target",
-    "source given target, lexical",
-    "target given source",
-    "target given source, lexical",
-)
-"""Moses' columns of a phrase table, in their order."""
+Attempted = TypeVar("Attempted")
 _KEPT_PHRASES = 5_000
 """Source phrases whose translations stay in memory between sentences, about 25 kB each."""
 
-Result = dict[str, Any]
-"""A translation, for JSON."""
 _NOTHING: Result = {"text": "", "words": [], "score": None, "phrases": [], "features": {}}
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence to translate, and what the result includes."""
-
-    text: str
-    is_prepared: bool = False
-    nbest: int = 0
-    distinct: bool = True
-    options: bool = False
-    """Whether the result has the other options of each phrase."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why there is no translation, and the status of HTTP."""
-
-    message: str
-    status: int = 400
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a server does for one request."""
-
-    words: int = 200
-    """Of a sentence."""
-    sentences: int = 100
-    nbest: int = 100
-    seconds: float = 30.0
+def _attempt(limits: Limits, function: Callable[..., Attempted], *arguments: Any) -> Attempted | Failure:
+    """Return the result of a function, or why it failed."""
+    try:
+        with _time_limit(limits.seconds):
+            return function(*arguments)
+    except RejectedError as error:
+        return Failure(str(error))
+    except TimeoutError:
+        return Failure(f"a sentence took more than {limits.seconds:g} s; give a shorter one", 504)
+    except Exception:
+        traceback.print_exc()
+        return Failure("translating failed because of a fault of the server; its log has the cause", 500)
 
 
 class RejectedError(Exception):
@@ -80,35 +62,54 @@ class RejectedError(Exception):
 class LoadedSystem:
     """A system whose tables and language models stay in memory."""
 
-    def __init__(self, ini: MosesIni, folder: Path) -> None:
+    def __init__(self, ini: MosesIni, folder: Path, device: str = "auto", precision: Precision = "auto") -> None:
         """Load a system; the lines of its tables are kept in files of a folder."""
-        self._settings = read_settings(ini)
-        self._model = load_model(ini, AllPhrases(folder), self._settings)
-        self._table, self._columns = ini.phrase_table(), column_names(ini)
+        self._settings = read_settings(without_columns(ini))
+        self._scorer: PhraseScorer | None = None
+        self._in_context: OptionsInContext | None = None
+        if networks := networks_of(ini):
+            settle_memory()
+            self._scorer = load_scorer(*networks, device=device, precision=precision)
+            self._in_context = OptionsInContext(ini, self._scorer, AllPhrases(folder), self._settings)
+            self._model = self._in_context.model
+        else:
+            self._model = load_model(ini, AllPhrases(folder), self._settings)
+        self._columns = column_names(ini)
         self._text = SystemText.of(ini)
 
     @cached_property
-    def _prepare(self) -> Any:
+    def _prepare(self) -> Callable[[bytes], bytes]:
         assert self._text is not None
         return self._text.source_preparation()
 
     def translate(self, sentences: Sequence[Sentence], limits: Limits) -> list[Result | Failure]:
         """Return the translation of each sentence; a failure of one does not affect the others."""
-        results = [self._attempt(sentence, limits) for sentence in sentences]
-        self._model.limit_cache(_KEPT_PHRASES)
+        words = [_attempt(limits, self._words, sentence, limits) for sentence in sentences]
+        valid = [one for one in words if not isinstance(one, Failure)]
+        together = _attempt(limits, self._collect, valid)
+        # After a failure, find the sentence that caused it.
+        options = iter(
+            [_attempt(limits, lambda one=one: self._collect([one])[0]) for one in valid]
+            if isinstance(together, Failure)
+            else together
+        )
+        results = []
+        for sentence, one in zip(sentences, words, strict=True):
+            found = one if isinstance(one, Failure) else next(options)
+            if not isinstance(one, Failure) and not isinstance(found, Failure):
+                found = _attempt(limits, self._translate, sentence, one, found)
+            results.append(found)
+        self._forget()
         return results
 
-    def _attempt(self, sentence: Sentence, limits: Limits) -> Result | Failure:
-        try:
-            with _time_limit(limits.seconds):
-                return self._translate(sentence, self._words(sentence, limits))
-        except RejectedError as error:
-            return Failure(str(error))
-        except TimeoutError:
-            return Failure(f"a sentence took more than {limits.seconds:g} s; give a shorter one", 504)
-        except Exception:
-            traceback.print_exc()
-            return Failure("translating failed because of a fault of the server; its log has the cause", 500)
+    def _collect(self, sentences: Sequence[Words]) -> list[Options]:
+        """Return the options of sentences, scored by the network together."""
+        if self._in_context is not None:
+            return self._in_context.collect(sentences)
+        return [collect_options(self._model, words, self._settings.longest_phrase) for words in sentences]
+
+    def _forget(self) -> None:
+        (self._in_context or self._model).limit_cache(_KEPT_PHRASES)
 
     def _words(self, sentence: Sentence, limits: Limits) -> Words:
         """Return the prepared words of a sentence."""
@@ -129,25 +130,23 @@ class LoadedSystem:
             raise RejectedError(f"a sentence has {len(words):,} words; give at most {limits.words:,}")
         return words
 
-    def _translate(self, sentence: Sentence, words: Words) -> Result:
-        graph = Search(self._model, self._settings, words).run(sentence.nbest > 0)
+    def _translate(self, sentence: Sentence, words: Words, options: Options) -> Result:
+        graph = Search(self._model, self._settings, words, options).run(sentence.nbest > 0)
         found = graph.n_best(max(1, sentence.nbest), sentence.distinct and sentence.nbest > 0)
-        unknown = [i for i, word in enumerate(words) if self._is_unknown(word)]
+        spans = list(zip(options.span_start_S.tolist(), options.span_end_S.tolist(), strict=True))
+        targets = {span: options.targets[slice(*options.span_first_S[i : i + 2])] for i, span in enumerate(spans)}
         # A distortion limit may leave no derivation.
         best = self._described(found[0], sentence) if found else _NOTHING
         if sentence.options:
             for phrase in best["phrases"]:
-                phrase["options"] = self._options(words[slice(*phrase["source"])])
+                start, end = phrase["source"]
+                phrase["options"] = self._described_options(words[start:end], targets[start, end - 1])
         return {
             **best,
             "source": _texts(words),
-            "unknown": unknown,
+            "unknown": [i for i in range(len(words)) if (i, i) in targets and targets[i, i][0].scores is None],
             "nbest": [self._described(one, sentence) for one in found[: sentence.nbest]],
         }
-
-    def _is_unknown(self, word: bytes) -> bool:
-        found = self._model.translations((word,))
-        return found is not None and found.targets[0].scores is None
 
     def _described(self, derivation: Derivation, sentence: Sentence) -> Result:
         """Return a translation, its score, its phrases, and the values of the features."""
@@ -174,25 +173,23 @@ class LoadedSystem:
             "features": {one.label: derivation.values_F[model.columns[one.label]].tolist() for one in model.features},
         }
 
-    def _options(self, source: Words) -> list[Result]:
+    def _described_options(self, source: Words, targets: Sequence[TargetPhrase]) -> list[Result]:
         """Return the options of a source phrase, best first."""
-        found = self._model.translations(source)
-        return [
-            {"words": _texts(target.words), "columns": self._probabilities(target)}
-            for target in (found.targets if found else ())
+        described: list[Result] = [
+            {"words": _texts(target.words), "columns": self._probabilities(target)} for target in targets
         ]
+        if self._scorer is not None and targets[0].scores is not None:
+            network_words = (self._scorer.factors or SURFACE).network_words
+            alone = Occurrences(
+                [b" ".join(source)] * len(targets), [network_words(b" ".join(target.words)) for target in targets]
+            )
+            scores = ScoringTask(self._scorer, self._scorer.columns[:1])(alone)
+            for one, log_prob in zip(described, scores.first_N.tolist(), strict=True):
+                one["without_sentence"] = math.exp(log_prob)
+        return described
 
     def _probabilities(self, target: TargetPhrase) -> dict[str, float]:
         return {name: math.exp(value) for name, value in zip(self._columns, target.scores or (), strict=False)}
-
-
-def column_names(ini: MosesIni) -> list[str]:
-    """Name the columns of the phrase table: Moses' four, then by number, then those in context."""
-    table = ini.phrase_table()
-    of_moses = _OF_MOSES if table.width >= len(_OF_MOSES) else ()
-    added = [f"column {number + 1}" for number in range(len(of_moses), table.width)]
-    in_context = ["in context"] * (table.weight_count - table.width)
-    return [*of_moses, *added, *in_context]
 
 
 def _text(line: bytes) -> str:

@@ -16,6 +16,9 @@ from typing import Any
 
 import pytest
 
+from moses_integration.ini import MosesIni, add_columns_in_context
+from moses_integration.per_text.context_sections import name_networks
+from phrasescore.cli import main as phrasescore
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import command, environment
 
@@ -79,3 +82,19 @@ def running(*arguments: str | Path) -> Iterator[RunningServer]:
 def server() -> Iterator[RunningServer]:
     with running(BASELINE) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def in_context(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ini of a system with a random network in context, whose column has a large weight."""
+    folder = tmp_path_factory.mktemp("in-context")
+    texts = [f"--source={MINI / 'train.en'}", f"--target={MINI / 'train.fr'}", f"--alignment={MINI / 'train.align'}"]
+    sizes = ["--hidden", "16", "--set", "model.embedding=8", "--max-updates", "2", "--device", "cpu", "-q"]
+    assert phrasescore(["train", *texts, "-o", str(folder / "network"), *sizes]) == 0
+    ini = MosesIni.read(BASELINE).with_absolute_paths()
+    add_columns_in_context(ini, 1, 0.0)
+    name_networks(ini, [folder / "network"])
+    weights = ini.weights()["TranslationModel0"]
+    ini.set_weights({"TranslationModel0": [*weights[:-1], 0.1]})
+    ini.write(folder / "ctx.ini")
+    return folder / "ctx.ini"

@@ -10,6 +10,7 @@ import xmlrpc.client
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -26,9 +27,12 @@ LIST = 20
 @pytest.fixture(scope="module")
 def decoded(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path]:
     """Translations and n-best lists of `decode`."""
-    folder = tmp_path_factory.mktemp("decoded")
+    return decode(BASELINE, tmp_path_factory.mktemp("decoded"))
+
+
+def decode(ini: Path, folder: Path) -> tuple[list[str], Path]:
     (folder / "text").write_text("\n".join(TEXT) + "\n")
-    decode = ["decode", str(BASELINE), "--source", str(folder / "text"), "--prepared", "--toolkit", "embedded", "-q"]
+    decode = ["decode", str(ini), "--source", str(folder / "text"), "--prepared", "--toolkit", "embedded", "-q"]
     assert (
         main([*decode, "--processes", "1", "-o", str(folder / "out"), "--nbest", str(folder / "list"), str(LIST)]) == 0
     )
@@ -36,8 +40,31 @@ def decoded(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path]:
 
 
 def test_translations_and_lists_are_those_of_decode(server: RunningServer, decoded: tuple[list[str], Path]) -> None:
+    require_equal(server.translate(TEXT, nbest=LIST), decoded)
+
+
+def test_translations_in_context_are_those_of_decode(
+    in_context: Path, decoded: tuple[list[str], Path], tmp_path: Path
+) -> None:
+    """Also when requests arrive together, and beside the system without the network."""
+    with running("--system", f"baseline={BASELINE}", "--system", f"ctx={in_context}") as server:
+        with ThreadPoolExecutor(8) as clients:
+            both = clients.map(lambda name: server.translate(TEXT, system=name, nbest=LIST), ["baseline", "ctx"] * 4)
+            baseline, ctx, *_ = answers = list(both)
+        [one] = server.translate("the black dogs", system="ctx", options=True)["translations"]
+        facts = {system["name"]: system["in_context"] for system in server.get("health")["systems"]}
+    assert answers[2::2] == [baseline] * 3
+    assert answers[3::2] == [ctx] * 3
+    require_equal(baseline, decoded)
+    require_equal(ctx, decode(in_context, tmp_path))
+    assert [one["text"] for one in ctx["translations"]] != decoded[0]
+    assert facts == {"baseline": False, "ctx": True}
+    options = one["phrases"][0]["options"]
+    assert all(0 < option["columns"]["in context"] < 1 and 0 < option["without_sentence"] < 1 for option in options)
+
+
+def require_equal(answer: Any, decoded: tuple[list[str], Path]) -> None:
     translations, listed = decoded
-    answer = server.translate(TEXT, nbest=LIST)
     assert [one["text"] for one in answer["translations"]] == translations
     entries = list(read_nbest(listed))
     served = [(number, entry) for number, one in enumerate(answer["translations"]) for entry in one["nbest"]]
