@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from moses_integration.decoder.phrases import TargetPhrase
+from moses_integration.decoder.table_lines import AllPhrases
 from moses_integration.decoder.tables import PhraseTable, ReorderingTable
 from moses_integration.ini import score_count
 from phrasescore.errors import UserError
@@ -189,3 +190,20 @@ def test_lines_of_a_reordering_table_that_cannot_be_used(line: bytes, message: s
     (tmp_path / "table").write_bytes(b"x ||| x ||| 1\n" + line + b"\n")
     with pytest.raises(UserError, match=f"{tmp_path}/table: {message}"):
         ReorderingTable(tmp_path / "table", 2, True, {b"a"}).lookup((b"a",), (b"B",))
+
+
+def test_all_lines_in_a_file_are_those_in_memory(tmp_path: Path) -> None:
+    """Also lines of a phrase that are not adjacent, and lines of a table that was read before."""
+    (tmp_path / "table").write_bytes(b"a ||| B ||| 0.5\nb c ||| ||| 1\na ||| C ||| 0.25\na ||| D ||| 1 |||\n")
+    (tmp_path / "empty").write_bytes(b"")
+    every, phrases = AllPhrases(tmp_path / "lines"), [(b"a",), (b"b", b"c"), (b"b",), ()]
+    every.folder.mkdir()
+    for name in ("table", "table", "empty"):
+        stored = PhraseTable(tmp_path / name, 1, every)
+        kept = PhraseTable(tmp_path / name, 1, {b" ".join(phrase) for phrase in phrases})
+        assert [stored.lookup(phrase) for phrase in phrases] == [kept.lookup(phrase) for phrase in phrases]
+        assert [stored.lines(phrase) for phrase in phrases] == [kept.lines(phrase) for phrase in phrases]
+    (tmp_path / "table").write_bytes(b"a ||| B ||| 0.5\nb ||| B ||| 0.5\na ||| B ||| 0.25\n")
+    # The last line of a phrase pair counts.
+    reordering = ReorderingTable(tmp_path / "table", 1, True, every)
+    assert [reordering.lookup((word,), (b"B",)) for word in (b"a", b"b", b"B")] == [(log(0.25),), (log(0.5),), None]

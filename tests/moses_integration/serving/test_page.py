@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from selenium import webdriver
@@ -12,9 +13,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
-from tests.moses_integration.serving.conftest import RunningServer
+from tests.moses_integration.serving.conftest import BASELINE, RunningServer, running
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("serving")]
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -34,6 +35,12 @@ def browser() -> Iterator[webdriver.Chrome]:
     started.quit()
 
 
+@pytest.fixture(scope="module")
+def server(in_context: Path) -> Iterator[RunningServer]:
+    with running("--system", f"baseline={BASELINE}", "--system", f"ctx={in_context}") as started:
+        yield started
+
+
 @pytest.fixture
 def page(server: RunningServer, browser: webdriver.Chrome) -> Iterator[webdriver.Chrome]:
     """The page in a window as narrow as a telephone; scripts must log no error."""
@@ -44,17 +51,17 @@ def page(server: RunningServer, browser: webdriver.Chrome) -> Iterator[webdriver
 
 
 def translate(page: webdriver.Chrome, text: str) -> list[WebElement]:
-    """Type a sentence and Enter; return the buttons of the phrases."""
+    """Type a sentence and Enter; return the buttons of the phrases of the first system."""
     WebDriverWait(page, 30).until(lambda _: page.find_element(By.ID, "prepared").is_selected())
     field = page.find_element(By.ID, "text")
     field.clear()
     field.send_keys(text, Keys.ENTER)
     WebDriverWait(page, 30).until(lambda _: page.find_element(By.ID, "status").text.startswith(("Translated", "Not")))
-    return page.find_elements(By.CSS_SELECTOR, ".target button")
+    return page.find_elements(By.CSS_SELECTOR, "section:first-of-type .target button")
 
 
 def covered(page: webdriver.Chrome) -> list[str]:
-    return [word.text for word in page.find_elements(By.CSS_SELECTOR, ".source .covered")]
+    return [word.text for word in page.find_elements(By.CSS_SELECTOR, "section:first-of-type .source .covered")]
 
 
 def test_the_keyboard_shows_what_phrases_cover_and_their_columns(page: webdriver.Chrome) -> None:
@@ -62,14 +69,25 @@ def test_the_keyboard_shows_what_phrases_cover_and_their_columns(page: webdriver
     assert [button.text for button in buttons] == ["les chiens noirs", "drink", "."]
     assert page.find_element(By.CSS_SELECTOR, ".translation").text == "les chiens noirs drink ."
     assert covered(page) == ["the", "black", "dogs"]
-    rows = [row.text for row in page.find_elements(By.CSS_SELECTOR, "section table:first-of-type tr")]
+    rows = [row.text for row in page.find_elements(By.CSS_SELECTOR, "section:first-of-type tr")]
     assert "source given target, lexical\n0.785" in rows
-    assert [word.text for word in page.find_elements(By.CSS_SELECTOR, ".source .unknown")] == ["drink"]
+    assert [word.text for word in page.find_elements(By.CSS_SELECTOR, "section:first-of-type .unknown")] == ["drink"]
     buttons[0].send_keys(Keys.TAB)
     assert covered(page) == ["drink"]
     assert "not in the phrase table" in page.find_element(By.TAG_NAME, "section").text
     webdriver.ActionChains(page).move_to_element(buttons[2]).perform()
     assert covered(page) == ["."]
+
+
+def test_a_network_in_context_shows_its_options_with_and_without_the_sentence(page: webdriver.Chrome) -> None:
+    translate(page, "the letter is here .")
+    baseline, ctx = page.find_elements(By.TAG_NAME, "section")
+    assert "in context" not in baseline.text
+    assert "in context" in ctx.text
+    ctx.find_element(By.CSS_SELECTOR, ".target button").click()
+    caption, options = "Probability by the network:", ctx.find_elements(By.TAG_NAME, "table")[1]
+    assert options.text.startswith(caption)
+    assert len(options.find_elements(By.CSS_SELECTOR, ".chosen .bar")) == 2
 
 
 def test_the_list_opens(page: webdriver.Chrome) -> None:
