@@ -21,10 +21,10 @@ def parse(text: str) -> MosesIni:
     return MosesIni(text.splitlines(keepends=True), "moses.ini")
 
 
-def columns_of(*digests: str) -> Mock:
+def scorer_of(*digests: str) -> Mock:
     scorer = Mock(fingerprint=fingerprint_of(digests))
     scorer.name = "rnn"
-    return Mock(scorer=scorer)
+    return scorer
 
 
 def test_the_order_of_the_networks_does_not_matter() -> None:
@@ -32,8 +32,8 @@ def test_the_order_of_the_networks_does_not_matter() -> None:
     ini = parse("[feature]\nPhraseDictionaryMemory name=T\n[weight]\nT= 0.5\n")
     add_columns_in_context(ini, 1)
     name_networks(ini, ["b", "a"], fingerprint_of(["22", "11"]))
-    require_tuned_for(ini, columns_of("11", "22"))
-    for others in (columns_of("11"), columns_of("11", "11"), columns_of("11", "33")):
+    require_tuned_for(ini, scorer_of("11", "22"))
+    for others in (scorer_of("11"), scorer_of("11", "11"), scorer_of("11", "33")):
         with pytest.raises(UserError, match=r"rnn: is not what moses\.ini was tuned with"):
             require_tuned_for(ini, others)
 
