@@ -26,12 +26,13 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
 from experiments.markdown import as_markdown
 from experiments.pages.results import table_of
-from experiments.steps import Json, log
+from experiments.steps import log
 from moses_integration.decoder.context import ContextFeature
 from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.model import LogLinearModel, Translations
@@ -111,11 +112,12 @@ class Overlap(ContextFeature):
     def extend(self, states_N: Indices, phrases_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return the values of the n-grams that begin before the phrases, and the new states."""
         pairs, pair_N = np.unique(states_N * len(self._phrases) + phrases_N, return_inverse=True)
-        found = [self._extend(*divmod(pair, len(self._phrases)), is_end) for pair in pairs.tolist()]
+        found = [self._extend(pair, is_end) for pair in pairs.tolist()]
         values = np.array([[value] for value, _ in found], np.float64)
         return values[pair_N], np.array([state for _, state in found], np.int64)[pair_N]
 
-    def _extend(self, state: int, phrase: int, is_end: bool) -> tuple[float, int]:
+    def _extend(self, pair: int, is_end: bool) -> tuple[float, int]:
+        state, phrase = divmod(pair, len(self._phrases))
         before, words = self._states[state], self._phrases[phrase]
         value = self._value(before, (*words, _BOUNDARY) if is_end else words) - self._value((), words)
         after = (*before, *words)[1 - MAX_ORDER :]
@@ -193,13 +195,13 @@ def choose(statistics: Sequence[Statistics]) -> list[int]:
     return chosen
 
 
-def measure_lists(lists: Lists, references: References) -> list[float]:
+def measure_lists(lists: Lists, references: References) -> tuple[float, float]:
     """Return BLEU (0 to 100) of the best choice from lists, and the share of sentences where it is a reference."""
     statistics = [bleu_statistics(known, some) for known, some in zip(references, lists, strict=True)]
     chosen = choose(statistics)
     total_9 = np.sum([some[one] for some, one in zip(statistics, chosen, strict=True)], axis=0)
     reached = [some[one] in known for some, one, known in zip(lists, chosen, references, strict=True)]
-    return [100 * float(bleu(total_9)), sum(reached) / len(reached)]
+    return 100 * float(bleu(total_9)), sum(reached) / len(reached)
 
 
 def decoded(ini: MosesIni, source: Path, sentences: int, processes: int | None) -> Lists:
@@ -218,21 +220,21 @@ def decoded(ini: MosesIni, source: Path, sentences: int, processes: int | None) 
 
 def oracle_table(
     ini: MosesIni, source: Path, references: Sequence[Path], processes: int | None = None
-) -> Iterator[Json]:
+) -> Iterator[tuple[str, float, float]]:
     """Yield the rows of the table: the name of an oracle, its BLEU, and the share of sentences that are references."""
     sentences, known = read_dev_set(source, references)
     lists = decoded(ini, source, len(sentences), processes)
     for size in (1, *LISTS):
         name = "first translation" if size == 1 else f"best of {size:,}"
-        yield [name, *measure_lists([some[:size] for some in lists], known)]
+        yield name, *measure_lists([some[:size] for some in lists], known)
     found: dict[tuple[float, int], Lists] = {}
     for limit, options in LIMITS:
         found[limit, options] = reachable(ini, sentences, known, limit, options)
         # What narrower limits reach is reachable, too, although the search may miss it.
         within = [some for limits, some in found.items() if limits[0] <= limit and limits[1] <= options]
-        lists = [list(chain.from_iterable(some)) for some in zip(*within, strict=True)]
-        reach = "unlimited" if math.isinf(limit) else limit
-        yield [f"reachable, distortion limit {reach}, {options} options", *measure_lists(lists, known)]
+        reached = [list(chain.from_iterable(some)) for some in zip(*within, strict=True)]
+        reach = "no distortion limit" if math.isinf(limit) else f"distortion limit {limit}"
+        yield f"reachable, {reach}, {options} options", *measure_lists(reached, known)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -257,10 +259,10 @@ def run(args: argparse.Namespace) -> int:
         args.folder / "prepared" / "dev.source",
         *sorted(args.folder.glob("prepared/dev.reference*")),
     ]
-    rows = []
+    rows: list[Sequence[Any]] = []
     for row in oracle_table(MosesIni.read(inis[0]), source, references, args.processes):
         log(f"{row[0]}: {row[1]:.2f}")
-        rows.append(row)
+        rows.append(list(row))
     result = {
         "kind": "table",
         "title": f"Oracles of {args.row}",

@@ -77,15 +77,16 @@ def over_runs(runs: Sequence[Json]) -> dict[str, Json]:
             trainings.setdefault(run["training"], []).append(run[measure])
         if len(trainings) > 1:
             means, deviations = zip(*map(spread, trainings.values()), strict=True)
-            found[measure] |= {"training": stdev(means), "tuning": fmean(one**2 for one in deviations) ** 0.5}
+            tuning = fmean(one**2 for one in deviations) ** 0.5 if len(runs) > len(trainings) else None
+            found[measure] |= {"training": stdev(means), "tuning": tuning}
     return found
 
 
 def shown(kept: Json) -> str:
     """Format the rows of a summary as a table."""
     table = rows_of(kept)
-    columns = list(table.columns)
-    selection = table.select(columns[columns.index("dev BLEU") : columns.index("minutes") + 1])
+    kinds = ("dev", "test", "±", "against", "p against", "minutes")
+    selection = table.select([column for column in table.columns if column.startswith(kinds)])
     return as_markdown(selection.head(), selection.body())
 
 

@@ -55,7 +55,8 @@ def test_what_the_decoder_translates_is_reachable() -> None:
     # Recorded translations of Moses serve as references; its distortion limit is 6.
     translations = [line.rstrip() for line in lines("decode/tuned.out", 5)]
     found = reachable(ini, lines("test.en", 5), [(one,) for one in translations], 6, 20)
-    assert measure_lists(found, [(one,) for one in translations]) == [pytest.approx(100), 1.0]
+    bleu_found, reached = measure_lists(found, [(one,) for one in translations])
+    assert (round(bleu_found, 6), reached) == (100, 1)
 
 
 def test_the_table_of_a_row(
@@ -76,6 +77,6 @@ def test_the_table_of_a_row(
     assert strict < free
     table = Results(tmp_path).table("oracle.baseline")
     assert table.text("best of 20", "dev BLEU") == f"{of_20:.2f}"
-    assert "| reachable, distortion limit unlimited, 20 options | " in capsys.readouterr().out
+    assert "| reachable, no distortion limit, 20 options | " in capsys.readouterr().out
     with pytest.raises(UserError, match=r"has no \+S2S\.seed\*/moses\.ini"):
         oracle.run(Namespace(folder=tmp_path, row="+S2S", processes=1))

@@ -354,11 +354,11 @@ def test_another_training_repeats_nothing_and_adds_its_runs(ran: Ran, copy: Path
     assert [(one["training"], one["seed"]) for one in row["seeds"]] == [(1, 1), (2, 1)]
     assert row["seeds"][0]["test_bleu"] == ran.rows["+RNN"]["test_bleu"]["mean"]
     assert row["test_bleu"]["training"] == pytest.approx(row["test_bleu"]["standard_deviation"])
-    assert row["test_bleu"]["tuning"] == 0
+    assert row["test_bleu"]["tuning"] is None
     runs = [copy / "rows" / f"+RNN{name}.seed1" / "test.out" for name in ("", ".training2")]
     p_value = p_value_over_runs(runs, [ran.translation(BASELINE)], [copy / "data" / "test.fr"], "none")
     assert row["against"][BASELINE]["p_value"] == p_value
-    assert "| ± training | ± tuning |" in shown(summary(more))
+    assert "| test BLEU | ± training | against baseline | p |" in shown(summary(more))
 
 
 def test_what_is_done_holds_where_the_folder_is_moved_to(ran: Ran, copy: Path, tmp_path: Path) -> None:
