@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.machine import machine
 from experiments.markdown import as_markdown
 from experiments.pages.results import table_of
 from experiments.steps import log
@@ -60,7 +61,6 @@ from phrasescore.cli.options import positive
 from phrasescore.cli.parser import CommandParser
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of, write_json
-from phrasescore.provenance import machine
 from phrasescore.scoring.scorer import load_scorer
 from phrasescore.versions import code_version
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from safetensors.numpy import load_file
 
+from experiments.machine import machine
 from experiments.steps import Json, Steps, run_phrasescore
 from phrasescore.files import sha256_of
 from phrasescore.files.documents import read_json, read_json_lines
 from phrasescore.model_files import CONFIG, METRICS, WEIGHTS
-from phrasescore.provenance import machine
 
 
 def train(steps: Steps, folder: Path, command: Sequence[str], depends_on: Any) -> Json:

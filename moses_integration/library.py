@@ -182,6 +182,6 @@ def _reported(command: str, options: Mapping[str, Any], log: Log, progress: Prog
 
 def _call(command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback = no_progress) -> None:
     from moses_integration.cli import make_parser
-    from phrasescore.cli.calling import call
+    from phrasescore.calling import call
 
     call(make_parser(), command, options, log, progress)

@@ -1,11 +1,14 @@
-"""Prepare dev and test texts for a system as its training text was prepared."""
+"""Prepare dev and test texts for a system as its training text was prepared; the folder of the intermediate files."""
 
 from __future__ import annotations
 
+import shutil
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 
 from moses_integration.building.preparation import SystemText
 from moses_integration.building.text_form import warn_about_form
@@ -13,7 +16,7 @@ from moses_integration.ini import MosesIni
 from moses_integration.per_text.indexed_tables import digest_of_text
 from moses_integration.tuning.bleu import References, read_dev_set
 from phrasescore.errors import UserError, naming, spelled
-from phrasescore.files import display_name, sha256_of, write_lines
+from phrasescore.files import display_name, lock_file, make_folder, require_folder, sha256_of, write_lines
 from phrasescore.text import Log, no_log, report_one_sided, text_lines
 
 
@@ -57,6 +60,13 @@ def prepare_text(
     return prepared
 
 
+def write_translations(ini: MosesIni, output: str | Path, lines: Iterable[bytes]) -> None:
+    """Write the translations of a text that was prepared for a system as plain text."""
+    text = SystemText.of(ini)
+    assert text is not None, "the text was prepared"
+    write_lines(output, text.settings.detokenise(lines))
+
+
 def _require_own_text(ini: MosesIni, raw: str | Path, prepared: Path | None) -> None:
     """Raise an error if a system has per-text tables for another text, or for a text that is not prepared (None)."""
     digest = digest_of_text(ini)
@@ -91,3 +101,47 @@ def prepare_dev_set(
     for path, lines in zip(references, zip(*translations, strict=True), strict=True):
         deque(report_one_sided(zip(sentences, lines, strict=True), (source, path), log), maxlen=0)
     return DevSet(prepared, targets, sentences, translations)
+
+
+_WORK_MARK = ".phrasescore-work"
+"""A file that marks a folder of --work, whose files a run may replace or remove."""
+
+
+@contextmanager
+def work_folder(given: Path | None) -> Iterator[Path]:
+    """Yield the given folder, locked against other runs; without one, a temporary folder, removed afterwards.
+
+    The temporary folder is kept if a step of Moses fails, because the message names a log in it. A new given folder is
+    removed if the run fails before it writes anything.
+    """
+    if given is None:
+        with _temporary_folder() as folder:
+            yield folder
+        return
+    require_folder(given)
+    mark, is_new = given / _WORK_MARK, not given.exists()
+    if not is_new and any(given.iterdir()) and not mark.exists():
+        raise UserError(f"{given}: has files that no earlier run left; give a new or empty folder")
+    make_folder(given)
+    with lock_file(mark, f"{given}: another run is at work in it; wait for it or give another folder"):
+        try:
+            yield given
+        except BaseException:
+            if is_new and [*given.iterdir()] == [mark]:
+                shutil.rmtree(given)
+            raise
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    from moses_integration.toolkits.installation import StepFailure
+
+    folder, is_kept = Path(mkdtemp(prefix="phrasescore.")), False
+    try:
+        yield folder
+    except StepFailure:
+        is_kept = True
+        raise
+    finally:
+        if not is_kept:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -96,7 +96,7 @@ _MODULES = {
     "TextScores": "lm.text_scores",
     "Translation": "translator",
     "UserError": "errors",
-    "WordCounts": "word_counts",
+    "WordCounts": "vocabulary",
     "annotate": "library",
     "check": "library",
     "inspect": "library",

@@ -26,15 +26,22 @@ from phrasescore.scoring.annotate import annotate as annotate_table
 from phrasescore.scoring.annotate_config import AnnotateConfig
 from phrasescore.scoring.columns import PER_WORD, Column
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
-from phrasescore.scoring.given_pairs import GivenPairs, GivenPhrases, clean_pairs, clean_phrases, clean_text
-from phrasescore.scoring.occurrences import Occurrences, in_sentences
+from phrasescore.scoring.occurrences import (
+    GivenPairs,
+    GivenPhrases,
+    Occurrences,
+    clean_pairs,
+    clean_phrases,
+    clean_text,
+    in_sentences,
+)
 from phrasescore.scoring.scorer import PhraseScorer, Scores, load_scorer, require_in_context
 from phrasescore.scoring.shards import join_shards, without_descriptions
 from phrasescore.search_config import SearchConfig
 from phrasescore.table.check import TableReport, check_table
 from phrasescore.text import Log, ProgressCallback, chunks, no_log, no_progress
 from phrasescore.translator import Translation, Translator
-from phrasescore.word_counts import WordCounts
+from phrasescore.vocabulary import WordCounts
 
 if TYPE_CHECKING:
     from phrasescore.inspection import Inspection
@@ -103,8 +110,8 @@ def lm_train(
 
 def _call(command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback) -> None:
     """Run a command of `phrasescore` with options as keyword arguments."""
+    from phrasescore.calling import call
     from phrasescore.cli import make_parser
-    from phrasescore.cli.calling import call
 
     call(make_parser(), command, options, log, progress)
 

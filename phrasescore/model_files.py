@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from phrasescore.errors import UserError
-from phrasescore.files import write_json
+from phrasescore.files import STANDARD_STREAM, sha256_of, write_json
 from phrasescore.files.documents import read_json
 from phrasescore.plugins import loaded_plugins
 from phrasescore.versions import versions
@@ -104,3 +104,14 @@ def load_vocabulary(folder: Path, name: str, described: dict[str, Any]) -> Vocab
     if vocabulary.digest() != described["sha256"]:
         raise UserError(f"{path}: is not the vocabulary the network was trained with; {COPY_AGAIN}")
     return vocabulary
+
+
+def described(path: str | Path) -> dict[str, str | None]:
+    """Return path and SHA-256 of a file; for a model folder the SHA-256 is that of its weights.
+
+    The hash is None if there is no single file that can be read twice: some Moses features name a prefix of several
+    files, and standard input can be read only once.
+    """
+    file = Path(path) / WEIGHTS if Path(path).is_dir() else Path(path)
+    is_file = file.is_file() and str(path) != STANDARD_STREAM
+    return {"path": str(path), "sha256": sha256_of(file) if is_file else None}

@@ -40,8 +40,7 @@ from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.nn.weights import check_size
 from phrasescore.pairs import Direction
-from phrasescore.plugins import check_plugins
-from phrasescore.registry import NotRegisteredError
+from phrasescore.plugins import NotRegisteredError, check_plugins
 from phrasescore.table.factors import Factors
 from phrasescore.vocabulary import Vocabulary
 

@@ -99,11 +99,7 @@ def read_sentences(
     Args:
         text: the files, tokenised.
         folder: an existing folder for the anonymous files of ids.
-        data: vocabulary sizes, direction.
-        config: minimum count, maximum length.
         vocabularies: the vocabularies of the network, for validation text; None for training text.
-        progress: receives the number of lines.
-        log: receives warnings about unusual lines.
     """
     longest = config.max_words if vocabularies is None else None
     read = partial(text_lines if vocabularies is None else utf8_lines, log=log)

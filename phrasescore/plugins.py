@@ -1,4 +1,4 @@
-"""User files that register units, attentions, optimisers and scorers.
+"""Named parts, and user files that register more: units, attentions, encoders, optimisers and scorers.
 
 A plugin is Python code that runs only because the user names it on the command line. Code in a model folder never runs:
 the folder only lists the plugins of its training.
@@ -10,10 +10,12 @@ import hashlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Generic, TypeVar
 
+from phrasescore.configuration import suggestion
 from phrasescore.errors import UserError, is_out_of_memory
 from phrasescore.files import read_bytes, real_path
 
@@ -95,3 +97,40 @@ def _import(path: Path, resolved: Path) -> None:
         if isinstance(error, UserError):
             raise UserError(f"{path}: {error}") from error
         raise UserError(f"{path}: fails with {type(error).__name__}: {error}; fix it") from error
+
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class NotRegisteredError(UserError):
+    """No component has this name."""
+
+
+class Registry(Generic[T]):
+    """Named components of one kind, registered by a decorator."""
+
+    def __init__(self, kind: str) -> None:
+        """Create a registry; `kind` names its components in error messages."""
+        self.kind = kind
+        self._things: dict[str, T] = {}
+
+    def register(self, name: str) -> Callable[[U], U]:
+        """Return the decorator that registers a class or a function."""
+        if not isinstance(name, str):
+            raise UserError(f'a part is registered as {name!r}; give its name, as in @register_unit("minimal")')
+
+        def add(thing: U) -> U:
+            if name in self._things:
+                raise UserError(f"there is already the {self.kind} `{name}`; register yours under another name")
+            self._things[name] = thing  # type: ignore[assignment]
+            return thing
+
+        return add
+
+    def __getitem__(self, name: str) -> T:
+        """Return a registered component, or raise `NotRegisteredError`."""
+        if name not in self._things:
+            advice = f"{suggestion(name, self._things)} (a plugin may bring others)"
+            raise NotRegisteredError(f"there is no {self.kind} `{name}`; {advice}")
+        return self._things[name]

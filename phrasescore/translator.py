@@ -5,8 +5,10 @@ Legend: T target symbols (words and the end symbol), L source symbols (likewise)
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +17,7 @@ from phrasescore.errors import UserError, spelled
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.search_config import SearchConfig
-from phrasescore.vocabulary import UNKNOWN
-from phrasescore.word_counts import WordCounts
+from phrasescore.vocabulary import UNKNOWN, WordCounts
 from phrasescore.words import split_words
 
 _MOST_WORDS = 8192
@@ -104,3 +105,16 @@ class Translator:
                 for id_, word, position in zip(one.words, words, positions, strict=False)
             ]
         return Translation(tuple(words), one.log_prob, one.value, one.times, one.attention_TL)
+
+
+def as_json(sentence: bytes, translations: Sequence[Translation], *, sampled: bool) -> bytes:
+    """Return a sentence and its translations as a JSON object, with the numbers of samples if they were drawn."""
+    records: list[dict[str, Any]] = []
+    for one in translations:
+        records.append({"text": str(one), "score": one.log_prob, "value": one.value})
+        if sampled:
+            records[-1]["times"] = one.times
+        if one.attention_TL is not None:
+            records[-1]["attention"] = [[round(weight, 4) for weight in row] for row in one.attention_TL.tolist()]
+    record = {"source": sentence.decode("utf-8", "replace"), "translations": records}
+    return json.dumps(record, ensure_ascii=False).encode()

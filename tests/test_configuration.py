@@ -57,7 +57,7 @@ def test_the_paper_s_sizes() -> None:
         ({"dropout": 1.0}, "here: dropout is 1.0; give at most 0.9"),
     ],
 )
-def test_wrong_values_are_refused(values: dict[str, object], message: str) -> None:
+def test_wrong_values_are_rejected(values: dict[str, object], message: str) -> None:
     with pytest.raises(UserError) as caught:
         check_values(ModelConfig, values, "here")
     assert message in str(caught.value)
@@ -79,7 +79,7 @@ def test_values_are_converted() -> None:
         ("[model\n", "is not TOML"),
     ],
 )
-def test_wrong_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_wrong_files_are_rejected(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "config.toml").write_text(text)
     with pytest.raises(UserError) as caught:
         read_toml(tmp_path / "config.toml", SECTIONS)
@@ -135,7 +135,7 @@ def test_a_later_layer_wins_and_a_budget_replaces_the_whole_one_below() -> None:
     assert merged == {"model": {"dropout": "auto"}, "training": {"clip": 3.0, "max_minutes": 5.0}}
 
 
-def test_nobody_can_set_what_the_data_decides() -> None:
+def test_settings_of_the_data_cannot_be_set() -> None:
     with pytest.raises(UserError, match="file: unknown key `in_context`"):
         check_options(ModelConfig, {"in_context": True}, "file")
 

@@ -103,7 +103,7 @@ def test_pairs_may_be_texts_bytes_or_a_frame(scorer: phrasescore.PhraseScorer) -
         (pandas.DataFrame({"source": ["a"]}), "pairs: have no column `target`; give a table with"),
     ],
 )
-def test_what_is_no_pair_is_a_wrong_type(scorer: phrasescore.PhraseScorer, pairs: Any, message: str) -> None:
+def test_other_objects_than_pairs_are_type_errors(scorer: phrasescore.PhraseScorer, pairs: Any, message: str) -> None:
     with pytest.raises(TypeError) as error:
         phrasescore.score(pairs, scorer)
     assert str(error.value).startswith(message)
@@ -174,7 +174,7 @@ def test_a_network_is_trained_from_a_table(small_table: Path, tmp_path: Path) ->
         ),
     ],
 )
-def test_messages_name_what_a_program_gives(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_messages_name_keyword_arguments(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(phrasescore.UserError) as error:
         phrasescore.train("t", tmp_path / "m", preset="cho2014", **options)
     assert message in str(error.value)
@@ -232,7 +232,7 @@ def test_a_report_is_read(tmp_path: Path) -> None:
         phrasescore.read_report(tmp_path / "missing")
 
 
-def test_annotating_without_a_folder_or_processes_is_refused(
+def test_annotating_without_a_folder_or_processes_is_rejected(
     scorer: phrasescore.PhraseScorer, small_table: Path, tmp_path: Path
 ) -> None:
     table, folder = small_table, tmp_path / "missing"
@@ -264,7 +264,7 @@ def test_annotating_without_a_folder_or_processes_is_refused(
         ),
     ],
 )
-def test_values_that_annotating_cannot_use_are_refused(
+def test_values_that_annotating_cannot_use_are_rejected(
     options: dict[str, Any], message: str, scorer: phrasescore.PhraseScorer, small_table: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(phrasescore.UserError) as error:
@@ -273,7 +273,7 @@ def test_values_that_annotating_cannot_use_are_refused(
     assert list(tmp_path.iterdir()) == [small_table]
 
 
-def test_a_part_of_what_can_be_read_only_once_only_is_refused(scorer: phrasescore.PhraseScorer, tmp_path: Path) -> None:
+def test_a_shard_of_a_pipe_is_rejected(scorer: phrasescore.PhraseScorer, tmp_path: Path) -> None:
     with pytest.raises(phrasescore.UserError, match=r"^shard: reads the table twice; give a file$"):
         phrasescore.annotate("-", scorer, tmp_path / "out", shard="1/2")
 
@@ -290,7 +290,7 @@ def test_parts_of_a_table_and_some_sources_are_annotated_as_by_the_command(
     assert (tmp_path / "out").read_bytes() == (tmp_path / "same").read_bytes()
 
 
-def test_wrong_values_are_refused() -> None:
+def test_wrong_values_are_rejected() -> None:
     half: Any = "fp16"
     with pytest.raises(
         phrasescore.UserError, match="precision `fp16`: there is none of this name; give auto, fp32, bf16"
@@ -304,7 +304,7 @@ def test_wrong_values_are_refused() -> None:
         phrasescore.check("table", num_features=text)
 
 
-def test_what_there_is_not_is_a_wrong_type(scorer: phrasescore.PhraseScorer, tmp_path: Path) -> None:
+def test_unknown_options_are_type_errors(scorer: phrasescore.PhraseScorer, tmp_path: Path) -> None:
     model: Any = tmp_path / "model"
     unlike: Any = [3]
     calls: list[tuple[Callable[[], object], str]] = [
@@ -333,7 +333,7 @@ def test_importing_it_needs_no_library() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).stderr == b""
 
 
-def test_there_is_nothing_else() -> None:
+def test_other_names_are_attribute_errors() -> None:
     assert all(getattr(phrasescore, name) for name in phrasescore.__all__)
     with pytest.raises(AttributeError, match="'phrasescore' has no attribute 'nothing'"):
         phrasescore.nothing  # noqa: B018

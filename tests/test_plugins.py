@@ -119,7 +119,7 @@ def test_the_example(small_table: Path, tmp_path: Path, capfd: pytest.CaptureFix
         ({"optimiser.py": "optimiser", "renamed.py": "changed"}, ["unit", "optimiser"], "renamed.py"),
     ],
 )
-def test_a_plugin_in_the_place_of_another_is_refused(
+def test_a_plugin_in_the_place_of_another_is_rejected(
     monkeypatch: pytest.MonkeyPatch, loaded: dict[str, str], described: list[str], refused: str | None
 ) -> None:
     monkeypatch.setattr("phrasescore.plugins._loaded", loaded)

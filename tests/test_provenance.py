@@ -5,9 +5,10 @@ from pathlib import Path
 
 import torch
 
+from experiments.machine import machine
 from phrasescore import __version__
+from phrasescore.model_files import described
 from phrasescore.model_folder import load_model
-from phrasescore.provenance import described, machine
 from phrasescore.versions import versions
 from tests.conftest import DATA, MINI
 
@@ -19,7 +20,7 @@ def test_a_file_is_described_by_its_bytes_and_a_network_by_its_weights() -> None
     assert described(model.folder) == {"path": str(model.folder), "sha256": model.weights_digest}
 
 
-def test_what_is_no_file_has_no_hash(tmp_path: Path) -> None:
+def test_a_path_without_a_file_has_no_hash(tmp_path: Path) -> None:
     for path in ("-", tmp_path / "prefix.of.several"):
         assert described(path) == {"path": str(path), "sha256": None}
 

@@ -18,7 +18,7 @@ from phrasescore import text
 from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE
 from phrasescore.lm.ngrams import read_text
-from phrasescore.table.selection import phrases_in_texts
+from phrasescore.scoring.annotate_config import phrases_in_texts
 from phrasescore.text import chunks, lines_abreast, lines_of, text_lines, utf8_lines
 from phrasescore.vocabulary import count_words
 
@@ -37,7 +37,7 @@ BROKEN = {
 
 @READERS
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_no_text_is_refused(tmp_path: Path, read: Reader, name: str) -> None:
+def test_broken_text_is_rejected(tmp_path: Path, read: Reader, name: str) -> None:
     content, message = BROKEN[name]
     path = tmp_path / "text"
     path.write_bytes(content)
@@ -69,7 +69,7 @@ def test_nothing_is_no_line(tmp_path: Path, read: Reader, content: bytes) -> Non
     assert list(read(tmp_path / "text")) == []
 
 
-def test_lines_in_another_encoding_are_counted_or_refused(tmp_path: Path) -> None:
+def test_lines_in_another_encoding_are_counted_or_rejected(tmp_path: Path) -> None:
     path, lines, said = tmp_path / "text", [b"le chat", b"le caf\xe9", b"la fen\xeatre"], list[str]()
     path.write_bytes(b"\n".join(lines))
     assert list(text_lines(path, said.append)) == lines
@@ -83,7 +83,7 @@ def test_lines_in_another_encoding_are_counted_or_refused(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("longer", "shorter"), [("a", "b"), ("b", "a"), ("c", "a"), ("b", "c")])
-def test_texts_of_different_length_are_refused_with_both_counts(longer: str, shorter: str, tmp_path: Path) -> None:
+def test_texts_of_different_length_are_rejected_with_both_counts(longer: str, shorter: str, tmp_path: Path) -> None:
     """Texts of different lengths are an error with both line counts.
 
     It comes after the common lines; of three texts, the message names the longest and the shortest.
@@ -140,7 +140,7 @@ READ_BY: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("reader", READ_BY)
-def test_every_reader_of_texts_refuses_utf_16(tmp_path: Path, reader: str) -> None:
+def test_every_reader_of_texts_rejects_utf_16(tmp_path: Path, reader: str) -> None:
     path = tmp_path / "text"
     path.write_bytes("le chat\n".encode("utf-16-le"))
     with pytest.raises(UserError, match="line 1: has a NUL"):

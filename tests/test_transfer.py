@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from phrasescore.transfer import fetch, on_device, pack, unpack
+from phrasescore.device import fetch, on_device, pack, unpack
 from tests.no_numbers import META, copies
 
 TENSORS = [
@@ -48,5 +48,5 @@ def test_all_tensors_go_to_a_device_in_one_copy() -> None:
     assert moved.by_name["x"][1] == 7
 
 
-def test_what_is_on_the_cpu_is_there_already() -> None:
+def test_nothing_is_transferred_on_a_cpu() -> None:
     assert fetch(TENSORS[0])() is TENSORS[0]

@@ -22,7 +22,7 @@ from phrasescore.words import join_words, moses_number, parse_number, phrases_of
         ("a\u00a0b\u2028c\v d\r".encode(), ["a\u00a0b\u2028c\v".encode(), b"d\r"]),
     ],
 )
-def test_words_are_what_blanks_and_tabs_separate(line: bytes, words: list[bytes]) -> None:
+def test_words_are_what_spaces_and_tabs_separate(line: bytes, words: list[bytes]) -> None:
     assert split_words(line) == words
     assert join_words(line) == b" ".join(words)
 
@@ -65,7 +65,7 @@ def test_finite_numbers(text: str | bytes) -> None:
         "\udcff",
     ],
 )
-def test_what_is_no_finite_number(text: str) -> None:
+def test_numbers_that_are_not_finite(text: str) -> None:
     with pytest.raises(ValueError, match=r"is no finite number$"):
         parse_number(text)
 

@@ -193,7 +193,7 @@ def fail_plainly(number: int) -> None:
     raise ValueError(f"{number} is wrong")
 
 
-def test_what_a_task_fails_with_says_where() -> None:
+def test_an_error_of_a_task_says_where() -> None:
     """The exception of a task names its origin, although tracebacks and some exceptions cannot be pickled."""
     with start_workers("killed", 2) as workers:
         with pytest.raises(ValueError, match=r"^1 is wrong") as plain:
@@ -216,7 +216,7 @@ def test_work_of_a_lost_worker_of_a_scheduler_is_done_again(cluster: LocalCluste
         assert list(map_ordered(Deadly(tmp_path, times=1), range(20), workers)) == list(range(20))
 
 
-def test_what_is_no_scheduler_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_scheduler_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """An address without a scheduler, such as that of the dashboard, is one sentence."""
     monkeypatch.setattr("phrasescore.dask_workers._SECONDS_TO_CONNECT", 1)
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -267,7 +267,7 @@ def interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_those_who_are_stopped_do_not_finish_their_work(tmp_path: Path) -> None:
+def test_stopped_workers_do_not_finish_their_tasks(tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         stop_in_the_middle(tmp_path)
@@ -328,7 +328,7 @@ def test_a_program_ends_though_results_are_left(tmp_path: Path) -> None:
     assert output_of(code, tmp_path) == "1\n"
 
 
-def test_who_has_been_let_go_is_not_waited_for() -> None:
+def test_a_released_worker_is_not_waited_for() -> None:
     with start_workers("killed", 2) as workers:
         results = map_ordered(abs, [-1, -2], workers)
     with pytest.raises(RuntimeError, match="shutdown"):
@@ -360,7 +360,7 @@ def test_workers_of_a_scheduler_that_have_gone_are_not_waited_for(monkeypatch: p
             list(results)
 
 
-def test_a_script_without_the_guard_is_told_of_it(tmp_path: Path) -> None:
+def test_a_script_without_the_guard_is_reported_it(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "from phrasescore.workers import map_ordered, start_workers\n"
@@ -407,7 +407,7 @@ class Large(Reloadable):
         return os.getpid(), Large.loaded
 
 
-def test_what_tasks_share_is_loaded_once_a_process() -> None:
+def test_shared_objects_are_loaded_once_per_process() -> None:
     large = Large()
     large.recipe = Large
     with start_workers("killed", 2) as workers:

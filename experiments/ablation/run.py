@@ -17,6 +17,7 @@ from experiments.ablation.networks import Networks
 from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.summary import MEASURES, over_runs, summary
 from experiments.data import DataFolder, parts_of_tests, prepare
+from experiments.machine import machine
 from experiments.steps import Json, Steps, run_toolkit
 from experiments.toml import command_options
 from moses_integration.building.preparation import SystemText
@@ -35,7 +36,6 @@ from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines, write_json, write_lines
 from phrasescore.files.documents import read_json
-from phrasescore.provenance import machine
 from phrasescore.text import text_lines
 
 TIMED = 100

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+from experiments.machine import machine
 from experiments.qualitative import pictures, report
 from experiments.qualitative.loaded_table import load_table
 from experiments.qualitative.probes import LONG, Probes, Settings
@@ -20,7 +21,7 @@ from phrasescore.cli.parser import CommandParser
 from phrasescore.errors import UserError
 from phrasescore.files import make_folder, require_folder, write_atomically, write_json
 from phrasescore.inspection import phrase_vectors
-from phrasescore.provenance import described, machine
+from phrasescore.model_files import described
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.table.reader import TableReader
 

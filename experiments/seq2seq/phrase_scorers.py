@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
+from experiments.machine import machine
 from experiments.speed.scoring import blocks_of_lines
 from experiments.steps import Json, Steps
 from experiments.timing import timed
 from phrasescore.device import choose_device
-from phrasescore.provenance import described, machine
+from phrasescore.model_files import described
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import load_scorer
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from experiments.machine import machine
 from experiments.markdown import as_markdown, figures
 from experiments.speed import annotation, decoding, scoring
 from phrasescore.cli.console import run_command
@@ -18,7 +19,6 @@ from phrasescore.cli.parser import CommandParser
 from phrasescore.device import choose_device, settle_memory
 from phrasescore.files import make_folder, write_atomically, write_json
 from phrasescore.lm.lm_settings import PRESETS
-from phrasescore.provenance import machine
 from phrasescore.training.settings import preset_names
 
 _TABLE = Path("tests/data/mini/phrase-table.gz")

@@ -22,8 +22,8 @@ from moses_integration.toolkits.toolkit import ToolkitName, choose_toolkit
 from moses_integration.tuning.tunings import spread
 from phrasescore.errors import UserError
 from phrasescore.files import open_input, open_output, read_bytes, read_lines, write_atomically, write_json, write_lines
+from phrasescore.scoring.annotate_config import phrases_in_texts
 from phrasescore.table.entry import LineFault, cut_line, cut_source, parse_scores
-from phrasescore.table.selection import phrases_in_texts
 
 SETTINGS = TextSettings("en", "fr", casing="keep")
 """Tokenise and escape, but keep case: the paper does not mention lower-casing."""

@@ -19,11 +19,11 @@ from typing import Literal
 from moses_integration.building.text_form import warn_about_form
 from moses_integration.ini import MosesIni
 from phrasescore.configuration import check_values
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.files import display_name, open_output, read_regular, write_lines
 from phrasescore.files.documents import read_json
 from phrasescore.text import Log, chunks, no_log, text_lines
-from phrasescore.tokenisation import detokenise, tokenise, with_single_spaces
+from phrasescore.tokenisation import detokenise, has_rules, tokenise, with_single_spaces
 from phrasescore.workers import map_ordered, start_workers
 
 PREPARATION = "preparation.json"
@@ -276,3 +276,24 @@ def _beginnings(text: str) -> Iterator[tuple[str, bool]]:
             begins = True
         elif word not in _OPENERS:
             begins = False
+
+
+def language_of(path: Path, given: str | None, side: str, tokenised: bool, log: Log) -> str:
+    """Return the given language of a text, or else the extension of its file; warn if the tokeniser has no rules."""
+    option = spelled(f"{side}_language")
+    language = given or (path.with_suffix("") if path.suffix in (".gz", ".xz", ".zst", ".bz2") else path).suffix[1:]
+    if not language:
+        raise UserError(f"{path}: its name does not end in a language, as train.en does; give {option}")
+    name = option if given else path
+    # It is the suffix of files, as in train.en; train.align is the word alignment.
+    if not re.fullmatch("[A-Za-z0-9_-]+", language) or language == "align":
+        raise UserError(f"{name}: `{language}` cannot be a language; give letters and digits, as in en, by {option}")
+    if not tokenised:
+        if not re.fullmatch("[a-z]{2,3}", language):
+            raise UserError(
+                f"{name}: `{language}` is not a language code of two or three small letters, which selects the rules "
+                f"of the tokeniser; give one by {option}, or {spelled('tokenised')}"
+            )
+        if not has_rules(language):
+            log(f"{language}: the tokeniser has no abbreviations of this language, and uses English ones")
+    return language

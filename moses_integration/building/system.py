@@ -28,6 +28,7 @@ from moses_integration.ini import MosesIni
 from phrasescore.configuration import option
 from phrasescore.errors import naming
 from phrasescore.files import read_lines, write_json, write_lines
+from phrasescore.model_files import described
 from phrasescore.text import Log, ProgressCallback, no_log, no_progress
 from phrasescore.versions import versions
 
@@ -80,20 +81,8 @@ def build_system(
 
     An earlier system in the folder stays intact until the new one is complete; other files are not touched.
 
-    Args:
-        given: the input.
-        folder: the system folder: new, empty, or with an earlier system.
-        text: the languages, and how the text is prepared.
-        config: the options.
-        build_tables: how the toolkit builds tables from aligned text.
-        processes: None for all cores; the system does not depend on it.
-        toolkit: the name of the toolkit, for the report.
-        log: receives a message for each step, and warnings about the text.
-        progress: receives the progress.
+    `processes` does not change the system; None takes all cores. The report names the `toolkit`.
     """
-    # Not at the top: it imports PyTorch, which the command's help does not need.
-    from phrasescore.provenance import described
-
     language_model = f"lm.{text.target_language}.arpa"
     inputs = {"source": given.source, "target": given.target, "alignment": given.alignment}
     inputs |= dict(zip(("validation_source", "validation_target"), given.validation or (), strict=False))

@@ -6,11 +6,11 @@ import argparse
 from itertools import count
 from pathlib import Path
 
-from moses_integration.cli.options import finite_number, read_ini
-from moses_integration.ini import NEW_WEIGHT, add_feature, first_weight
+from moses_integration.cli.system_options import add_weight_option, read_ini
+from moses_integration.ini import add_feature, first_weight
 from moses_integration.per_text.context_sections import keep_option_weights, networks_of, with_columns
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import positive
+from phrasescore.cli.options import add_backoff_option, add_unnormalised_option, positive
 from phrasescore.errors import UsageError, spelled
 from phrasescore.files import require_writable
 
@@ -28,39 +28,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--model", type=Path, required=True, metavar="FOLDER", help="model folder of `phrasescore lm train`"
     )
+    add_backoff_option(parser, "that of the first KENLM feature")
+    add_unnormalised_option(parser)
     parser.add_argument(
-        "--backoff",
-        type=Path,
-        metavar="LM",
-        help="n-gram model for words outside the shortlist (default: that of the first KENLM feature)",
-    )
-    parser.add_argument(
-        "--unnormalised",
-        action="store_true",
-        help="take the outputs of the network as ln p, without a softmax, which is faster; for networks trained with "
-        "--self-normalise",
-    )
-    parser.add_argument(
-        "--cache",
-        type=Path,
-        metavar="FILE",
-        help="cache the scores of n-grams in this file, which decoders share and later runs reuse (default: in the "
-        "memory of each decoder)",
+        "--cache", type=Path, metavar="FILE", help="keep scores of n-grams in this file, which later runs reuse"
     )
     parser.add_argument(
         "--cache-size",
         type=positive,
         metavar="MB",
-        help="size of a new cache; an MB holds 131,000 n-grams, and tuning needs about 500 per word of the text "
-        "(default: 256)",
+        help="size of a new cache; an MB holds 131,000 n-grams (default: 256)",
     )
-    parser.add_argument(
-        "--weight",
-        type=finite_number,
-        metavar="X",
-        help=f"initial weight (default: {NEW_WEIGHT}, or the mean of the weights of the other language models if "
-        "that is less)",
-    )
+    add_weight_option(parser, "of the feature", "language model")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
     parser.set_defaults(run=run)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 
-from moses_integration.building.preparation import Casing, TextSettings
+from moses_integration.building.preparation import Casing, TextSettings, language_of
 from moses_integration.building.system import BuildConfig, BuildInput
-from moses_integration.cli.options import add_toolkit_options, require_rereadable, toolkit_of
+from moses_integration.cli.system_options import add_toolkit_options, require_rereadable, toolkit_of
+from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_quiet_option, add_section_options, given_options, refuse_idle
 from phrasescore.errors import UsageError, UserError, spelled
 
 
@@ -33,44 +32,31 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="system folder to write")
     text = parser.add_argument_group("text")
     for side in ("source", "target"):
-        text.add_argument(
-            f"--{side}-language",
-            metavar="CODE",
-            help=f"language code, such as en (default: the suffix of the file of --{side})",
-        )
+        code = f"language code, such as en (default: the suffix of the file of --{side})"
+        text.add_argument(f"--{side}-language", metavar="CODE", help=code)
     text.add_argument(
-        "--tokenised",
-        action="store_true",
-        help="the text is tokenised already: split words at white space only, and keep capitals",
+        "--tokenised", action="store_true", help="the text is tokenised: split words at spaces only, and keep capitals"
     )
     text.add_argument(
         "--casing",
         choices=("lower", "true", "keep"),
-        help="treatment of capitals: lower-case, truecase (each word as it is mostly written within sentences; "
-        "translations begin with a capital), or keep them (default: true; with --tokenised, keep)",
+        help="lower-case the text, truecase it (each word as it is mostly written within sentences), or keep capitals "
+        "(default: true; with --tokenised, keep)",
     )
-    text.add_argument(
-        "--escaped",
-        action="store_true",
-        help="the text has the escapes of Moses already, such as &apos;; needs --tokenised",
-    )
-    models = add_section_options(parser, "models", BuildConfig)
+    text.add_argument("--escaped", action="store_true", help="the tokenised text has Moses' escapes, such as &apos;")
+    models = options.add_section_options(parser, "models", BuildConfig)
     models.add_argument(
-        "--alignment",
-        type=Path,
-        metavar="FILE",
-        help="word alignment of all lines in the Pharaoh format, 0-0 1-2 ..., instead of aligning",
+        "--alignment", type=Path, metavar="FILE", help="word alignment of all lines, 0-0 1-2 ..., instead of aligning"
     )
     models.add_argument(
         "--validation",
         nargs=2,
         type=Path,
         metavar=("SOURCE", "TARGET"),
-        help="other sentences and their translations, whose phrase pairs go to FOLDER/validation/phrase-table.gz, for "
-        "`phrasescore train --validation`",
+        help="other text, whose phrase pairs go to FOLDER/validation/phrase-table.gz, for `train --validation`",
     )
     add_toolkit_options(parser)
-    add_quiet_option(parser)
+    options.add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -80,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.alignment and not args.validation:
         given = f"with {spelled('alignment')}, which is of all lines, and without {spelled('validation')}"
-        refuse_idle(args, ["aligner", "longest_sentence"], given)
+        options.refuse_idle(args, ["aligner", "longest_sentence"], given)
     if args.escaped and not args.tokenised:
         raise UsageError(
             f"{spelled('escaped')}: tokenising would take the escapes apart; give {spelled('tokenised')}, too, or text "
@@ -91,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
     toolkit.check_folder(args.output)
     texts = (args.source, args.target, args.alignment, *(args.validation or ()))
     require_rereadable(*texts, why="what a system is built of is read several times")
-    source, target = (_language(args, side, reporter) for side in ("source", "target"))
+    sides = (args.source, args.source_language, "source"), (args.target, args.target_language, "target")
+    source, target = (language_of(*side, args.tokenised, reporter.log) for side in sides)
     if source == target:
         raise UserError(
             f"{args.source}: source and target language are both `{source}`; give {spelled('source_language')} and "
@@ -103,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
             BuildInput(args.source, args.target, args.alignment, args.validation),
             args.output,
             TextSettings(source, target, tokenise=not args.tokenised, casing=casing, escape=not args.escaped),
-            BuildConfig(**given_options(args, BuildConfig)),
+            BuildConfig(**options.given_options(args, BuildConfig)),
             toolkit.build_tables,
             processes=args.processes,
             toolkit=str(toolkit),
@@ -112,28 +99,3 @@ def run(args: argparse.Namespace) -> int:
         )
     reporter.log(f"{ini.name}: written; tune its weights with `phrasescore-smt tune`")
     return 0
-
-
-def _language(args: argparse.Namespace, side: str, reporter: Reporter) -> str:
-    """Return the given language of a side, or else the extension of its file; warn if the tokeniser has no rules."""
-    from phrasescore.tokenisation import has_rules
-
-    path: Path = getattr(args, side)
-    option = spelled(f"{side}_language")
-    given = getattr(args, f"{side}_language")
-    language = given or (path.with_suffix("") if path.suffix in (".gz", ".xz", ".zst", ".bz2") else path).suffix[1:]
-    if not language:
-        raise UserError(f"{path}: its name does not end in a language, as train.en does; give {option}")
-    name = option if given else path
-    # It is the suffix of files, as in train.en; train.align is the word alignment.
-    if not re.fullmatch("[A-Za-z0-9_-]+", language) or language == "align":
-        raise UserError(f"{name}: `{language}` cannot be a language; give letters and digits, as in en, by {option}")
-    if not args.tokenised:
-        if not re.fullmatch("[a-z]{2,3}", language):
-            raise UserError(
-                f"{name}: `{language}` is not a language code of two or three small letters, which selects the rules "
-                f"of the tokeniser; give one by {option}, or {spelled('tokenised')}"
-            )
-        if not has_rules(language):
-            reporter.log(f"{language}: the tokeniser has no abbreviations of this language, and uses English ones")
-    return language

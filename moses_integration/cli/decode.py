@@ -7,19 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_integration.cli.options import (
-    add_binarise_option,
-    add_in_context_option,
-    add_prepared_option,
-    add_source_option,
-    add_toolkit_options,
-    read_ini,
-    system_in_context,
-    toolkit_of,
-)
-from moses_integration.work_folder import work_folder
+from moses_integration.cli import system_options
+from moses_integration.prepared_text import work_folder
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
+from phrasescore.cli.options import add_output, add_quiet_option, positive
 from phrasescore.errors import UsageError, spelled
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input, require_writable
 
@@ -41,15 +32,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         ),
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
-    add_source_option(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=path_or_standard_stream,
-        default="-",
-        metavar="TEXT",
-        help="translations (default: standard output)",
-    )
+    system_options.add_source_option(parser)
+    add_output(parser, "translations (default: standard output)")
     parser.add_argument(
         "--nbest",
         nargs=2,
@@ -62,32 +46,35 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FOLDER",
         help="keep logs and filtered tables in this folder; rerunning the same command resumes",
     )
-    add_prepared_option(parser)
-    add_toolkit_options(parser)
-    add_binarise_option(parser)
-    add_in_context_option(parser, "new folder of the network that INI was tuned with", "its folder when INI was tuned")
+    system_options.add_prepared_option(parser)
+    system_options.add_toolkit_options(parser)
+    system_options.add_binarise_option(parser)
+    system_options.add_in_context_option(
+        parser, "new folder of the network that INI was tuned with", "its folder when INI was tuned"
+    )
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.building.preparation import SystemText
-    from moses_integration.prepared_text import prepare_text
+    from moses_integration.prepared_text import prepare_text, write_translations
     from moses_integration.toolkits.toolkit import NbestRequest
     from phrasescore.errors import naming
-    from phrasescore.files import display_name, read_lines, write_lines
-    from phrasescore.word_counts import WordCounts
+    from phrasescore.files import display_name, read_lines
+    from phrasescore.vocabulary import WordCounts
     from phrasescore.words import split_words
 
     nbest = NbestRequest(Path(args.nbest[0]), _size(args.nbest[1])) if args.nbest else None
     require_one_standard_input(args.ini, args.source)
     require_writable(args.output, nbest.path if nbest else None, inputs=(args.ini, args.source))
     reporter = Reporter(quiet=args.quiet)
-    toolkit: Toolkit = toolkit_of(args, reporter)
-    ini = read_ini(args.ini, reporter, outputs=(args.output, nbest.path if nbest else None), networks=args.in_context)
+    toolkit: Toolkit = system_options.toolkit_of(args, reporter)
+    ini = system_options.read_ini(
+        args.ini, reporter, outputs=(args.output, nbest.path if nbest else None), networks=args.in_context
+    )
     ini.require_some_weight()
-    ini, toolkit = system_in_context(args, ini, toolkit, reporter)
+    ini, toolkit = system_options.system_in_context(args, ini, toolkit, reporter)
     with work_folder(args.work) as folder:
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"
         with naming({prepared: Path(display_name(args.source))}):
@@ -105,9 +92,7 @@ def run(args: argparse.Namespace) -> int:
             WordCounts(words, unknown).warn_if_many_unknown(name, "phrase table", reporter.log)
         if args.prepared:
             return 0
-        text = SystemText.of(ini)
-        assert text is not None, "the text was prepared"
-        write_lines(args.output, text.settings.detokenise(read_lines(tokens)))
+        write_translations(ini, args.output, read_lines(tokens))
     return 0
 
 

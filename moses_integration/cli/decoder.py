@@ -24,7 +24,7 @@ from phrasescore.cli.console import as_line, run_command
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, require_writable
 from phrasescore.text import no_log, text_lines
-from phrasescore.word_counts import WordCounts
+from phrasescore.vocabulary import WordCounts
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,17 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_integration.cli.options import (
-    add_dev_set_options,
-    add_in_context_option,
-    add_prepared_option,
-    add_toolkit_options,
-    read_ini,
-    system_in_context,
-    toolkit_of,
-)
+from moses_integration.cli import system_options
 from moses_integration.per_text.context_sections import networks_of
-from moses_integration.work_folder import work_folder
+from moses_integration.prepared_text import work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive
 from phrasescore.errors import UserError, spelled
@@ -28,7 +20,6 @@ from phrasescore.files import require_one_standard_input, require_writable
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni, Weights
     from moses_integration.toolkits.toolkit import Toolkit
-    from moses_integration.tuning.candidates import Candidates
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,10 +27,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "estimate-gain",
         help="estimate the BLEU gain of a column without tuning",
-        description="Decode a dev set into n-best lists with tuned weights, and estimate the BLEU gain of the features "
-        "with weight 0: those that `add-column --weight 0` added to a tuned ini, or the column of --in-context. All "
-        "weights are fitted for expected BLEU on one half of the sentences and measured on the other half, with and "
-        "without these features. That takes half a minute after decoding. A gain below two standard errors is noise.",
+        description="Decode a dev set into n-best lists, and estimate the BLEU gain of features with weight 0: those "
+        "that `add-column --weight 0` added to a tuned ini, or the column of --in-context. A gain below two standard "
+        "errors is noise.",
         examples=(
             "phrasescore-smt add-column tuned.ini --table phrase-table.rnn.gz --weight 0 -o estimate.ini",
             "phrasescore-smt estimate-gain estimate.ini --source dev.en --reference dev.fr",
@@ -47,43 +37,49 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         ),
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="tuned moses.ini in which the new features have weight 0")
-    add_dev_set_options(parser)
+    system_options.add_dev_set_options(parser)
     parser.add_argument(
         "--nbest", type=positive, default=100, metavar="N", help="size of an n-best list (default: %(default)s)"
     )
     parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep the prepared text and the n-best lists here")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the figures as JSON")
-    add_prepared_option(parser)
-    add_toolkit_options(parser)
-    add_in_context_option(parser, "estimate the gain of the column of this network, trained with `train --alignment`")
+    system_options.add_prepared_option(parser)
+    system_options.add_toolkit_options(parser)
+    system_options.add_in_context_option(
+        parser, "estimate the gain of the column of this network, trained with `train --alignment`"
+    )
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.expected_bleu.gain import estimate_gain
+    from moses_integration.expected_bleu.gain import decode_candidates, estimate_gain
+    from moses_integration.prepared_text import prepare_dev_set
     from moses_integration.tuning.candidates import component_names
+    from phrasescore.errors import naming
     from phrasescore.files import write_json
 
     require_one_standard_input(args.ini, args.source, *args.reference)
     require_writable(args.report, inputs=(args.ini, args.source, *args.reference))
     reporter = Reporter(quiet=args.quiet)
-    toolkit: Toolkit = toolkit_of(args, reporter)
-    ini = read_ini(args.ini, reporter, outputs=[args.report], networks=args.in_context)
+    toolkit: Toolkit = system_options.toolkit_of(args, reporter)
+    ini = system_options.read_ini(args.ini, reporter, outputs=[args.report], networks=args.in_context)
     if args.in_context and networks_of(ini):
         raise UserError(
             f"{ini.name}: has a column in context already; give the ini from before that, or leave out "
             f"{spelled('in_context')}"
         )
     ini.require_some_weight()
-    ini, toolkit = system_in_context(args, ini, toolkit, reporter, new_weight=0.0)
+    ini, toolkit = system_options.system_in_context(args, ini, toolkit, reporter, new_weight=0.0)
     weights = ini.weights_of_features()
     weight_of = dict(zip(component_names(weights), chain.from_iterable(weights.values()), strict=True))
     # Fail now, not after decoding.
     _new_features(weight_of, weight_of, ini)
     with work_folder(args.work) as folder:
-        candidates = _candidates(args, ini, toolkit, folder, reporter)
+        dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log)
+        with naming({dev.source: args.source}), reporter.task("decoding") as task:
+            candidates = decode_candidates(ini, dev, toolkit, folder, args.nbest, task.count)
     # The n-best lists contain tuned features only.
     new = _new_features(candidates.names, weight_of, ini)
     found = estimate_gain(candidates, [weight_of[name] for name in candidates.names])
@@ -113,27 +109,3 @@ def _new_features(names: Iterable[str], weight_of: Mapping[str, float], ini: Mos
             f"with {spelled('weight', 0)}, or give {spelled('in_context')}"
         )
     return new
-
-
-def _candidates(
-    args: argparse.Namespace, ini: MosesIni, toolkit: Toolkit, folder: Path, reporter: Reporter
-) -> Candidates:
-    """Return the n-best lists of the dev set, decoded with the weights of the ini."""
-    from moses_integration.nbest import read_nbest
-    from moses_integration.prepared_text import prepare_dev_set
-    from moses_integration.rescoring.reranking import check_dense
-    from moses_integration.toolkits.toolkit import NbestRequest
-    from moses_integration.tuning.candidates import from_nbest
-    from phrasescore.errors import naming
-
-    dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log)
-    lists = folder / "dev.nbest"
-    with (
-        naming({dev.source: args.source}),
-        reporter.task("decoding") as task,
-        toolkit.translator(ini, dev.source, folder) as translate,
-    ):
-        translate(ini.weights(), folder / "dev.tokens", NbestRequest(lists, args.nbest), task.count)
-    entries = list(read_nbest(lists))
-    check_dense(entries, [feature.label for feature in ini.features()])
-    return from_nbest(entries, dev.translations)

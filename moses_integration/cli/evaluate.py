@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from moses_integration.cli.options import add_reference_option
+from moses_integration.cli.system_options import add_reference_option
 from moses_integration.metrics import SEED, TRIALS, Evaluated, evaluate
 from phrasescore.cli.console import Reporter
 from phrasescore.files import require_one_standard_input

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import asdict
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from moses_integration.cli.options import natural, read_ini, require_rereadable
-from moses_integration.work_folder import work_folder
+from moses_integration.cli.system_options import natural, read_ini, require_rereadable
+from moses_integration.prepared_text import work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_processes_option, add_quiet_option, positive
 from phrasescore.errors import UsageError, UserError, spelled
@@ -19,8 +16,7 @@ from phrasescore.files import make_folder, real_path
 if TYPE_CHECKING:
     from moses_integration.building.aligned_corpus import Corpus
     from moses_integration.expected_bleu.fitting import Trained
-    from moses_integration.expected_bleu.folds import Fold
-    from moses_integration.expected_bleu.nbest_lists import NbestList, NbestLists
+    from moses_integration.ini import MosesIni
 
 _TEXTS = ("source", "target", "alignment")
 
@@ -30,9 +26,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "expected-bleu",
         help="train a phrase-pair model for expected BLEU (+XBLEU)",
-        description="Split the training text into two folds, decode each fold with a system built from the other "
-        "one, and train a log-linear model of phrase pairs that raises the expected BLEU of the n-best lists. "
-        "`phrasescore annotate -m FOLDER` then appends its scores to the phrase table.",
+        description="Split the training text into two folds, decode each with a system built from the other, and train "
+        "a log-linear model of phrase pairs that raises the expected BLEU of the n-best lists.",
         examples=(
             "phrasescore-smt expected-bleu system/tuned.ini -o xbleu",
             "phrasescore annotate system/phrase-table.gz -m xbleu -o phrase-table.xbleu.gz",
@@ -41,27 +36,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("ini", type=Path, metavar="INI", help="tuned moses.ini, before add-column and add-lm")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="model folder to write")
     text = parser.add_argument_group("training text", "default: the text in corpus/ of a system of `build`")
-    text.add_argument(
-        "--source", type=Path, metavar="TEXT", help="source sentences, tokenised, cased and escaped for the system"
-    )
+    text.add_argument("--source", type=Path, metavar="TEXT", help="source sentences, prepared for the system")
     text.add_argument("--target", type=Path, metavar="TEXT", help="their translations")
-    text.add_argument(
-        "--alignment", type=Path, metavar="FILE", help="their word alignment in the Pharaoh format, 0-0 1-2 ..."
-    )
+    text.add_argument("--alignment", type=Path, metavar="FILE", help="their word alignment, 0-0 1-2 ...")
     lists = parser.add_argument_group("lists")
+    sentences = "sentences to decode, sampled from both folds (default: %(default)s)"
+    lists.add_argument("--sentences", type=positive, default=30_000, metavar="N", help=sentences)
     lists.add_argument(
-        "--sentences",
-        type=positive,
-        default=30_000,
-        metavar="N",
-        help="sentences to decode, sampled from both folds (default: %(default)s)",
-    )
-    lists.add_argument(
-        "--seed",
-        type=natural,
-        default=1,
-        metavar="N",
-        help="seed of the sampling (default: %(default)s)",
+        "--seed", type=natural, default=1, metavar="N", help="seed of the sampling (default: %(default)s)"
     )
     parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep the systems of the folds in this folder")
     add_processes_option(parser)
@@ -74,18 +56,14 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.building.system_folder import has_start_weights
     from moses_integration.decoder.declaration import declare_model
     from moses_integration.decoder.settings import read_settings
-    from moses_integration.expected_bleu.fitting import FEWEST, train
+    from moses_integration.expected_bleu.fitting import train
     from moses_integration.expected_bleu.folds import build_folds, require_rebuildable, training_corpus
-    from moses_integration.expected_bleu.nbest_lists import join
+    from moses_integration.expected_bleu.nbest_lists import decode_folds, join
+    from phrasescore.model_files import described
     from phrasescore.scoring.phrase_pair_model import save_phrase_pair_model
 
-    if args.sentences < FEWEST:
-        raise UsageError(f"{spelled('sentences')}: {args.sentences} are too few to learn from; give {FEWEST} or more")
+    _check_usage(args)
     given = _given_text(args)
-    if args.work is not None and real_path(args.work) == real_path(args.output):
-        raise UsageError(f"{spelled('work')}: is the folder of {spelled('output')}, too; give another one")
-    if args.output.exists() and (not args.output.is_dir() or any(args.output.iterdir())):
-        raise UserError(f"{args.output}: exists already; give a new or empty folder")
     reporter = Reporter(quiet=args.quiet)
     ini = read_ini(args.ini, reporter)
     require_rebuildable(ini)
@@ -98,9 +76,21 @@ def run(args: argparse.Namespace) -> int:
         reporter.log(f"{ini.name}: has untuned weights; tune it first, for better n-best lists")
     with work_folder(args.work) as folder:
         folds = build_folds(ini, corpus, folder, args.processes, reporter.log)
-        lists = join(chain(_lists(args, *folds, 1, reporter), _lists(args, *folds[::-1], 2, reporter)))
+        with reporter.task("decoding") as task:
+            lists = join(decode_folds(folds, args.sentences, args.seed, args.processes, task.count))
     trained = train(lists, declare_model(ini).weights_F, args.seed, reporter.log)
-    save_phrase_pair_model(args.output, trained.model, _provenance(args, corpus, lists, trained))
+    texts = {**corpus._asdict(), "ini": args.ini}
+    facts = {"sentences": len(lists), "hypotheses": int(lists.offsets[-1]), "phrase_pairs": len(lists.pairs)}
+    description = {
+        "data": {name: described(path) for name, path in texts.items()},
+        "training": {**facts, "seed": args.seed, **trained.description()},
+    }
+    save_phrase_pair_model(args.output, trained.model, description)
+    _summarise(args, ini, trained, reporter)
+    return 0
+
+
+def _summarise(args: argparse.Namespace, ini: MosesIni, trained: Trained, reporter: Reporter) -> None:
     reporter.log(
         f"{args.output}: written, {len(trained.model.keys_F):,} features, l2 {trained.l2:g}; held-out expected BLEU "
         f"{trained.before.expected:.2f} -> {trained.after.expected:.2f}"
@@ -110,13 +100,23 @@ def run(args: argparse.Namespace) -> int:
             "training did not improve the held-out lists, so the column will be 1 on every line and useless; more text "
             "may help"
         )
-        return 0
+        return
     table = ini.path_of(ini.phrase_table())
     reporter.log(
         f"next: phrasescore annotate {table} -m {args.output} -o TABLE; phrasescore-smt add-column {args.ini} "
         f"--table TABLE --weight {trained.weight:.2g} -o INI; phrasescore-smt tune INI ..."
     )
-    return 0
+
+
+def _check_usage(args: argparse.Namespace) -> None:
+    from moses_integration.expected_bleu.fitting import FEWEST
+
+    if args.sentences < FEWEST:
+        raise UsageError(f"{spelled('sentences')}: {args.sentences} are too few to learn from; give {FEWEST} or more")
+    if args.work is not None and real_path(args.work) == real_path(args.output):
+        raise UsageError(f"{spelled('work')}: is the folder of {spelled('output')}, too; give another one")
+    if args.output.exists() and (not args.output.is_dir() or any(args.output.iterdir())):
+        raise UserError(f"{args.output}: exists already; give a new or empty folder")
 
 
 def _given_text(args: argparse.Namespace) -> Corpus | None:
@@ -131,36 +131,3 @@ def _given_text(args: argparse.Namespace) -> Corpus | None:
         raise UsageError(f"{spelled(missing[0])}: is missing; give {source}, {target} and {alignment}, or none of them")
     require_rereadable(args.source, args.target, args.alignment, why="the training text is read several times")
     return Corpus(args.source, args.target, args.alignment)
-
-
-def _lists(
-    args: argparse.Namespace, fold: Fold, other: Fold, number: int, reporter: Reporter
-) -> Iterator[tuple[int, NbestList]]:
-    """Yield the n-best lists of one fold, and show the progress."""
-    from moses_integration.expected_bleu.nbest_lists import decode_fold
-
-    sentences = min((args.sentences + 2 - number) // 2, len(fold.group_N))
-    with reporter.task(f"decoding fold {number}") as task:
-        for done, one in enumerate(decode_fold(fold, other, sentences, args.seed, args.processes), 1):
-            yield one
-            task.count(done, sentences)
-
-
-def _provenance(args: argparse.Namespace, corpus: Corpus, lists: NbestLists, trained: Trained) -> dict[str, Any]:
-    """Return the description of the training for config.json."""
-    from phrasescore.provenance import described
-
-    texts = {"source": corpus.source, "target": corpus.target, "alignment": corpus.alignment, "ini": args.ini}
-    return {
-        "data": {name: described(path) for name, path in texts.items()},
-        "training": {
-            "sentences": len(lists),
-            "hypotheses": int(lists.offsets[-1]),
-            "phrase_pairs": len(lists.pairs),
-            "seed": args.seed,
-            "l2": trained.l2,
-            "iterations": trained.iterations,
-            "weight": trained.weight,
-            "held_out": {"before": asdict(trained.before), "after": asdict(trained.after)},
-        },
-    }

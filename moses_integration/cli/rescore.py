@@ -7,21 +7,12 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_integration.cli.options import add_prepared_option, log_spread, natural, read_ini, seeds_of
+from moses_integration.cli import system_options
+from moses_integration.prepared_text import work_folder
 from moses_integration.rescoring.features import FeatureSpec
-from moses_integration.tuning.tunings import WeightSearch
-from moses_integration.work_folder import work_folder
+from moses_integration.tuning.tunings import WeightSearch, log_spread
+from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import (
-    add_device_options,
-    add_plugin_option,
-    add_quiet_option,
-    add_section_options,
-    add_sharing_options,
-    given_options,
-    path_or_standard_stream,
-    refuse_idle,
-)
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name, require_one_standard_input, require_writable
 from phrasescore.model_files import files_of_models
@@ -47,36 +38,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--nbest", type=Path, required=True, metavar="FILE", help="n-best lists")
     parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="source sentences of the lists")
+    options.add_output(parser, "weights (JSON) with --reference, translations with --weights", None, required=True)
     parser.add_argument(
-        "-o",
-        "--output",
-        type=path_or_standard_stream,
-        required=True,
-        metavar="FILE",
-        help="file to write: with --reference the weights, as JSON; with --weights the translations",
-    )
-    parser.add_argument(
-        "--nbest-output",
-        type=Path,
-        metavar="FILE",
-        help="write the reranked lists with the new features and totals, too",
+        "--nbest-output", type=Path, metavar="FILE", help="write the reranked lists with the new features, too"
     )
     mode = parser.add_mutually_exclusive_group(required=True)
-    mode.add_argument(
-        "--reference",
-        type=Path,
-        nargs="+",
-        action="extend",
-        metavar="TEXT",
-        help="tune: reference translations; several files are several references",
-    )
+    system_options.add_reference_option(mode, "tune: reference translations", required=False)
     mode.add_argument("--weights", type=Path, metavar="FILE", help="apply: weights that `rescore --reference` wrote")
     parser.add_argument(
         "--ini",
         type=Path,
         metavar="INI",
-        help="moses.ini of the lists: initial weights, and the preparation of the text; without it (another toolkit), "
-        "give --prepared, and weights start from 1; with --weights only needed if the ini was moved",
+        help="moses.ini of the lists: initial weights and preparation of the text; without it, give --prepared",
     )
     parser.add_argument(
         "--scorer",
@@ -84,33 +57,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="append",
         default=[],
         metavar="LABEL=[COLUMN:]PATH",
-        help="feature to add, such as RNN=rnn/ or WP=unknown-target:rnn/; may be given several times, with "
-        "--weights only if a folder was moved. PATH is a model folder, or a file with one number per list entry. "
-        "Networks for phrases score the segmentation, which the lists must have; networks for sentences and "
-        "language models score the sentence. COLUMN is score (default), per-word, unknown-target, unknown-source or "
-        "unknown-both for an encoder-decoder; score, unnormalised or unknown-target for a language model",
+        help="feature to add, such as RNN=rnn or WP=unknown-target:rnn; PATH is a model folder, or a file with one "
+        "number per list entry; COLUMN is a column of the model (docs/rescoring.md); may be given several times",
     )
-    parser.add_argument(
-        "--backoff",
-        type=Path,
-        metavar="LM",
-        help="n-gram model, ARPA or KenLM binary, for the words outside the shortlist of a language model (default: "
-        "that of the first KENLM feature of the ini; with --weights that of tuning)",
-    )
-    tuning = add_section_options(parser, "tuning", WeightSearch)
-    tuning.add_argument(
-        "--seeds",
-        type=natural,
-        nargs="+",
-        action="extend",
-        metavar="N",
-        help="seeds of the random restarts (default: 1 2 3)",
-    )
-    add_sharing_options(parser.add_argument_group("sharing the work"))
-    add_prepared_option(parser)
-    add_device_options(parser)
-    add_plugin_option(parser)
-    add_quiet_option(parser)
+    options.add_backoff_option(parser, "that of the first KENLM feature of the ini; with --weights that of tuning")
+    system_options.add_seeds_option(options.add_section_options(parser, "tuning", WeightSearch), "1 2 3")
+    options.add_sharing_options(parser.add_argument_group("sharing the work"))
+    system_options.add_prepared_option(parser)
+    options.add_device_options(parser)
+    options.add_plugin_option(parser)
+    options.add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -141,42 +97,41 @@ def run(args: argparse.Namespace) -> int:
 
 def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> None:
     from moses_integration.prepared_text import prepare_dev_set
-    from phrasescore.provenance import described
+    from phrasescore.model_files import described
 
-    seeds = seeds_of(args, [1, 2, 3])
+    seeds = system_options.seeds_of(args, [1, 2, 3])
     if args.ini is None and not args.prepared:
         raise UsageError(
             f"{spelled('reference')}: the moses.ini that the list was decoded with says how its text is prepared; give "
             f"{spelled('ini')}, or prepared text and {spelled('prepared')}"
         )
-    ini = read_ini(args.ini, reporter, outputs=(args.output, args.nbest_output)) if args.ini else None
+    ini = system_options.read_ini(args.ini, reporter, outputs=(args.output, args.nbest_output)) if args.ini else None
     with work_folder(None) as folder:
         dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log)
-    search = WeightSearch(**given_options(args, WeightSearch))
+    search = WeightSearch(**options.given_options(args, WeightSearch))
     facts = {
         "source": described(args.source),
         "references": [described(path) for path in args.reference],
         "settings": {"seeds": seeds, **asdict(search), "prepared": args.prepared},
     }
     tunings = rescorer.tune(args.output, dev, ini, seeds, search.restarts, facts)
-    log_spread(tunings, reporter)
+    log_spread(tunings, reporter.log)
     best = max(tunings, key=lambda tuning: tuning.bleu)
     reporter.log(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
 
 
 def _apply(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> None:
-    from moses_integration.building.preparation import SystemText
-    from moses_integration.prepared_text import prepare_text
+    from moses_integration.prepared_text import prepare_text, write_translations
     from moses_integration.rescoring.tuned_weights import TunedWeights
     from phrasescore.files import read_lines, write_lines
     from phrasescore.text import text_lines
 
-    refuse_idle(args, ["seeds", "restarts"], f"with {spelled('weights')}, which are tuned")
+    options.refuse_idle(args, ["seeds", "restarts"], f"with {spelled('weights')}, which are tuned")
     tuned = TunedWeights.read(args.weights)
     models = files_of_models(spec.path for spec in tuned.choices(args.scorer))
     require_writable(args.output, args.nbest_output, inputs=models)
     if args.prepared:
-        refuse_idle(args, ["ini"], f"with {spelled('weights')} and {spelled('prepared')}")
+        options.refuse_idle(args, ["ini"], f"with {spelled('weights')} and {spelled('prepared')}")
         write_lines(args.output, rescorer.apply(tuned, text_lines(args.source, reporter.log)))
         return
     path = args.ini or tuned.ini
@@ -185,13 +140,11 @@ def _apply(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> 
             f"{args.weights}: was tuned on prepared text, without a moses.ini; give prepared text and "
             f"{spelled('prepared')}"
         )
-    ini = read_ini(path, reporter, outputs=(args.output, args.nbest_output))
+    ini = system_options.read_ini(path, reporter, outputs=(args.output, args.nbest_output))
     with work_folder(None) as folder:
         prepared = prepare_text(ini, "source", args.source, folder / "source", is_prepared=False, log=reporter.log)
         sentences = list(read_lines(prepared))
-    text = SystemText.of(ini)
-    assert text is not None, "the text was prepared"
-    write_lines(args.output, text.settings.detokenise(iter(rescorer.apply(tuned, sentences))))
+    write_translations(ini, args.output, rescorer.apply(tuned, sentences))
 
 
 def _scorer(text: str) -> FeatureSpec:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_integration.cli.options import read_ini
+from moses_integration.cli.system_options import read_ini
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_device_options, add_quiet_option, positive, whole_number
 from phrasescore.errors import UsageError, UserError, spelled

@@ -5,16 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from moses_integration.cli.options import (
-    add_in_context_option,
-    add_prepared_option,
-    add_source_option,
-    context_columns,
-    read_ini,
-)
-from moses_integration.work_folder import work_folder
+from moses_integration.cli import system_options
+from moses_integration.prepared_text import work_folder
+from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_quiet_option, add_sharing_options, path_or_standard_stream, refuse_idle
 from phrasescore.files import require_one_standard_input
 
 
@@ -23,17 +17,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "text-table",
         help="write a per-text phrase table and the indexed text",
-        description="Write the system of one text: phrase and reordering tables with one line per phrase pair and "
-        "position, so that a score can depend on the sentence, and the indexed text, in which position tags make each "
-        "word unique. Moses decodes the indexed text with that system; `strip-tags` removes the tags from the output. "
-        "`tune` and `decode` do all this automatically.",
+        description="Write the system of one text for Moses: tables with a line per phrase pair and position, and the "
+        "indexed text. `strip-tags` removes the tags from its output. `tune` and `decode` do all this automatically.",
         examples=(
             "phrasescore-smt text-table system/tuned.ctx.ini --source test.en -o test.indexed",
             "moses -f test.indexed/moses.ini < test.indexed/text | phrasescore-smt strip-tags > test.tokens",
         ),
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
-    add_source_option(parser)
+    system_options.add_source_option(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -43,18 +35,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="folder to write: moses.ini, its tables, and the indexed text in the file `text`",
     )
     parser.add_argument(
-        "--weights",
-        type=Path,
-        metavar="INI",
-        help="take the weights of this ini, such as one that was tuned on the per-text table of another text (default: "
-        "those of INI)",
+        "--weights", type=Path, metavar="INI", help="take the weights of this tuned ini (default: those of INI)"
     )
-    add_prepared_option(parser)
-    add_in_context_option(
+    system_options.add_prepared_option(parser)
+    system_options.add_in_context_option(
         parser, "network whose scores in context become one more column", "that of INI, if it was tuned with one"
     )
-    add_sharing_options(parser)
-    add_quiet_option(parser)
+    options.add_sharing_options(parser)
+    options.add_quiet_option(parser)
     parser.set_defaults(run=run)
     _add_strip_tags(subparsers)
 
@@ -67,22 +55,8 @@ def _add_strip_tags(subparsers: argparse._SubParsersAction[argparse.ArgumentPars
         "n-best lists or any other output.",
         examples=("moses -f test.indexed/moses.ini < test.indexed/text | phrasescore-smt strip-tags > test.tokens",),
     )
-    parser.add_argument(
-        "text",
-        type=path_or_standard_stream,
-        nargs="?",
-        default="-",
-        metavar="TEXT",
-        help="output of a decoder (default: standard input)",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=path_or_standard_stream,
-        default="-",
-        metavar="TEXT",
-        help="the same without tags (default: standard output)",
-    )
+    options.add_input(parser, "text", "output of a decoder")
+    options.add_output(parser, "the same without tags (default: standard output)")
     parser.set_defaults(run=_strip_tags)
 
 
@@ -92,19 +66,19 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.per_text.context_sections import networks_of, require_tuned_for
     from moses_integration.per_text.indexed_system import write_indexed_system
     from moses_integration.prepared_text import prepare_text
-    from moses_integration.toolkits.moses_input import require_moses_words
+    from moses_integration.toolkits.moses_tables import require_moses_words
     from phrasescore.errors import naming
     from phrasescore.files import display_name
     from phrasescore.text import text_lines
 
     require_one_standard_input(args.ini, args.source, args.weights)
     reporter = Reporter(quiet=args.quiet)
-    ini = read_ini(args.ini, reporter)
-    columns = context_columns(args, ini, reporter)
+    ini = system_options.read_ini(args.ini, reporter)
+    columns = system_options.context_columns(args, ini, reporter)
     tuned = MosesIni.read(args.weights) if args.weights else None
     (tuned or ini).require_some_weight()
     if columns is None:
-        refuse_idle(args, ["processes", "scheduler"], "without a network in context")
+        options.refuse_idle(args, ["processes", "scheduler"], "without a network in context")
     else:
         ini.require_some_weight()
         require_tuned_for(tuned or ini, columns.scorer)

@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from moses_integration.cli.options import (
-    add_binarise_option,
-    add_dev_set_options,
-    add_in_context_option,
-    add_prepared_option,
-    add_toolkit_options,
-    log_spread,
-    natural,
-    read_ini,
-    seeds_of,
-    system_in_context,
-    toolkit_of,
-)
-from moses_integration.tuning.tunings import TuningConfig
-from moses_integration.work_folder import work_folder
+from moses_integration.cli import system_options
+from moses_integration.prepared_text import work_folder
+from moses_integration.tuning.tunings import TuningConfig, log_spread
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, add_section_options, given_options
 from phrasescore.files import require_one_standard_input, require_writable
 
 if TYPE_CHECKING:
-    from moses_integration.prepared_text import DevSet
+    from moses_integration.ini import MosesIni
     from moses_integration.toolkits.toolkit import Toolkit
-    from moses_integration.tuning.checkpoint import TuningCheckpoint
     from moses_integration.tuning.tunings import Tuning
 
 
@@ -52,66 +39,56 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         ),
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
-    add_dev_set_options(parser)
+    system_options.add_dev_set_options(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
     parser.add_argument(
         "--work",
         type=Path,
         metavar="FOLDER",
-        help="keep prepared text, Moses' logs and lists, and a checkpoint from which the same command resumes (made "
-        "after each decoding; with a real Moses after each seed)",
+        help="keep prepared text, logs, lists, and a checkpoint from which the same command resumes",
     )
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write weights, BLEU, times and what they depend on as JSON"
     )
     tuning = add_section_options(parser, "tuning", TuningConfig)
-    tuning.add_argument(
-        "--seeds",
-        type=natural,
-        nargs="+",
-        action="extend",
-        metavar="N",
-        help="seeds of the random restarts, one tuning per seed (default: 1)",
+    system_options.add_seeds_option(tuning, "1")
+    system_options.add_prepared_option(parser)
+    system_options.add_toolkit_options(parser)
+    system_options.add_binarise_option(parser)
+    system_options.add_in_context_option(
+        parser, "add a column with the scores of this network, trained with `train --alignment`"
     )
-    add_prepared_option(parser)
-    add_toolkit_options(parser)
-    add_binarise_option(parser)
-    add_in_context_option(parser, "add a column with the scores of this network, trained with `train --alignment`")
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.ini import first_weight
     from moses_integration.prepared_text import prepare_dev_set
     from moses_integration.toolkits.toolkit import TuningRequest
-    from moses_integration.tuning.tuning_report import tuning_inputs, tuning_results
+    from moses_integration.tuning.checkpoint import TuningCheckpoint, tuning_fingerprint, tuning_inputs, write_report
     from phrasescore.errors import naming
-    from phrasescore.files import write_json
-    from phrasescore.versions import versions
 
-    seeds = seeds_of(args, [1])
+    seeds = system_options.seeds_of(args, [1])
     require_one_standard_input(args.ini, args.source, *args.reference)
     require_writable(args.output, args.report, inputs=(args.ini, args.source, *args.reference))
     reporter = Reporter(quiet=args.quiet)
-    toolkit: Toolkit = toolkit_of(args, reporter)
-    ini = read_ini(args.ini, reporter, outputs=(args.output, args.report), networks=args.in_context)
+    toolkit: Toolkit = system_options.toolkit_of(args, reporter)
+    ini = system_options.read_ini(args.ini, reporter, outputs=(args.output, args.report), networks=args.in_context)
     ini.require_some_weight()
-    new_weight = first_weight(ini.weights_of_table(ini.phrase_table())) if args.in_context else None
-    ini, toolkit = system_in_context(args, ini, toolkit, reporter, new_weight, tunes=True)
-    ini.require_effective_weights()
-    ini.require_valid_at(args.output)
+    ini, toolkit = _with_columns(args, ini, toolkit, reporter)
     config = TuningConfig(**given_options(args, TuningConfig))
     settings = {**asdict(config), "prepared": args.prepared, "binarise": args.binarise}
     inputs = tuning_inputs(ini, args.source, args.reference) if args.report or args.work else {}
-    report = {"schema": 1, "toolkit": str(toolkit), **inputs, "versions": versions(), "settings": settings}
+    report = {"toolkit": str(toolkit), **inputs, "settings": settings}
     started = time.monotonic()
     with work_folder(args.work) as folder:
         dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log)
-        checkpoint = _checkpoint(args, folder, str(toolkit), inputs, settings, dev) if args.work else None
-        if checkpoint and checkpoint.note:
-            reporter.log(checkpoint.note)
+        checkpoint = None
+        if args.work:
+            computing = {"device": args.device, "precision": args.precision}
+            fingerprint = tuning_fingerprint(str(toolkit), inputs, settings, dev, computing)
+            checkpoint = TuningCheckpoint(folder, fingerprint, restart=args.restart, log=reporter.log)
         tunings: list[Tuning] = []
         with naming({dev.source: args.source}), reporter.task("tuning", at_most=True) as task:
 
@@ -129,35 +106,22 @@ def run(args: argparse.Namespace) -> int:
                 tuned.set_weights(best.weights)
                 tuned.write(args.output)
                 if args.report:
-                    write_json(args.report, report | tuning_results(tunings, time.monotonic() - started))
-    log_spread(tunings, reporter)
+                    write_report(args.report, report, tunings, time.monotonic() - started)
+    log_spread(tunings, reporter.log)
     reporter.log(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
     prepared = " --prepared" if args.prepared else ""
     reporter.log(f"next: phrasescore-smt decode {quote(str(args.output))}{prepared} < TEXT > TRANSLATIONS")
     return 0
 
 
-def _checkpoint(
-    args: argparse.Namespace,
-    folder: Path,
-    toolkit: str,
-    inputs: Mapping[str, Any],
-    settings: Mapping[str, Any],
-    dev: DevSet,
-) -> TuningCheckpoint:
-    """Open the checkpoint in the folder of --work."""
-    from moses_integration.tuning.checkpoint import TuningCheckpoint
-    from moses_integration.tuning.tuning_report import without_paths
-    from phrasescore.files import sha256_of
-    from phrasescore.plugins import loaded_plugins
+def _with_columns(
+    args: argparse.Namespace, ini: MosesIni, toolkit: Toolkit, reporter: Reporter
+) -> tuple[MosesIni, Toolkit]:
+    """Return the system with the columns of --in-context, after a check of its weights and files."""
+    from moses_integration.ini import first_weight
 
-    fingerprint = {
-        "toolkit": toolkit,
-        **without_paths(inputs),
-        "prepared texts": [sha256_of(path) for path in (dev.source, *dev.references)],
-        **settings,
-        "device": args.device,
-        "precision": args.precision,
-        "plugin": list(loaded_plugins().values()),
-    }
-    return TuningCheckpoint(folder, fingerprint, restart=args.restart)
+    new_weight = first_weight(ini.weights_of_table(ini.phrase_table())) if args.in_context else None
+    ini, toolkit = system_options.system_in_context(args, ini, toolkit, reporter, new_weight, tunes=True)
+    ini.require_effective_weights()
+    ini.require_valid_at(args.output)
+    return ini, toolkit

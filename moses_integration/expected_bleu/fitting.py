@@ -21,7 +21,8 @@ V = F + K.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -76,6 +77,11 @@ class Trained:
     before: Quality
     """On the held-out lists, with fitted w alone."""
     after: Quality
+
+    def description(self) -> dict[str, Any]:
+        """Return the facts about the training for config.json."""
+        held_out = {"before": asdict(self.before), "after": asdict(self.after)}
+        return {"l2": self.l2, "iterations": self.iterations, "weight": self.weight, "held_out": held_out}
 
 
 class Objective:

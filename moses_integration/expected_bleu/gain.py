@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,12 @@ from scipy.sparse import csr_array
 
 from moses_integration.expected_bleu.fitting import LENGTH, Floats, Objective, standardised
 from moses_integration.expected_bleu.nbest_lists import NbestLists
-from moses_integration.tuning.candidates import Candidates
+from moses_integration.ini import MosesIni
+from moses_integration.nbest import read_nbest
+from moses_integration.prepared_text import DevSet
+from moses_integration.rescoring.reranking import check_dense
+from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit
+from moses_integration.tuning.candidates import Candidates, from_nbest
 from phrasescore.errors import UserError
 from phrasescore.phrases import offsets_of
 
@@ -69,6 +75,18 @@ def estimate_gain(candidates: Candidates, weights: Sequence[float]) -> Estimated
         float(with_all_L.mean()),
         float(gain_L.std(ddof=1) / np.sqrt(len(lists))),
     )
+
+
+def decode_candidates(
+    ini: MosesIni, dev: DevSet, toolkit: Toolkit, folder: Path, size: int, progress: Progress
+) -> Candidates:
+    """Return the n-best lists of the dev set, decoded with the weights of the ini."""
+    lists = folder / "dev.nbest"
+    with toolkit.translator(ini, dev.source, folder) as translate:
+        translate(ini.weights(), folder / "dev.tokens", NbestRequest(lists, size), progress)
+    entries = list(read_nbest(lists))
+    check_dense(entries, [feature.label for feature in ini.features()])
+    return from_nbest(entries, dev.translations)
 
 
 def _lists_of(candidates: Candidates) -> NbestLists:

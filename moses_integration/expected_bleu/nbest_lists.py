@@ -6,7 +6,7 @@ P distinct pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,6 +127,19 @@ def join(listed: Iterable[tuple[int, NbestList]]) -> NbestLists:
         list(numbers),
         np.array(groups, np.int64),
     )
+
+
+def decode_folds(
+    folds: tuple[Fold, Fold], sentences: int, seed: int, processes: int | None, progress: Callable[[int, int], None]
+) -> Iterator[tuple[int, NbestList]]:
+    """Yield group and n-best list of at most `sentences` random sentences of both folds, each by the other system."""
+    halves = [min((sentences + 1 - number) // 2, len(fold.group_N)) for number, fold in enumerate(folds)]
+    done = 0
+    for fold, other, number in zip(folds, reversed(folds), halves, strict=True):
+        for one in decode_fold(fold, other, number, seed, processes):
+            yield one
+            done += 1
+            progress(done, sum(halves))
 
 
 def decode_fold(

@@ -6,6 +6,7 @@ from moses_integration.ini.additions import (
     add_columns_in_context,
     add_feature,
     first_weight,
+    require_pairs_of,
     score_count,
 )
 from moses_integration.ini.feature_line import IN_CONTEXT, FeatureLine
@@ -27,6 +28,7 @@ __all__ = [
     "first_weight",
     "parse_truth",
     "quote_text",
+    "require_pairs_of",
     "score_count",
     "split_fields",
 ]

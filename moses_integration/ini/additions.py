@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 from moses_integration.ini.feature_line import IN_CONTEXT, FeatureLine
 from moses_integration.ini.lines import split_fields
 from moses_integration.ini.moses_ini import LABEL, PATHS, MosesIni, files_at
 from phrasescore.errors import UserError
-from phrasescore.files import LONGEST_LINE, open_input
+from phrasescore.files import LONGEST_LINE, open_input, read_lines
 from phrasescore.table.entry import LineFault, cut_line
+from phrasescore.words import join_words
 
 NEW_WEIGHT = 0.2
 """Initial weight of a column or feature that is added to an untuned system."""
+_COMPARED, _LINES_TO_READ = 100, 1_000_000
+"""The number of annotated lines to look up, and of original lines to read: the check takes a second or two."""
 _OVERRIDES = (
     *("feature-add", "feature-overwrite", "feature-name-overwrite"),
     *("weight-add", "weight-overwrite", "alternate-weight-setting"),
@@ -141,3 +145,23 @@ def score_count(table: Path) -> int:
         return cut_line(line).score_count()
     except LineFault as fault:
         raise UserError(f"{table}: line 1: {str(fault).removeprefix('line: ')}") from fault
+
+
+def require_pairs_of(table: Path, own: Path, ini: str) -> None:
+    """Check that the first phrase pairs of a table are also in the table `own` that it replaces.
+
+    The check reads only the start of that table, so it takes little time.
+    """
+    found = [file for file in files_at(own) if file.suffix != ".minphr"]
+    if not found:
+        return
+    missing = {_pair_of(line) for line in islice(read_lines(table), _COMPARED)}
+    for number, line in enumerate(read_lines(found[0])):
+        missing.discard(_pair_of(line))
+        if not missing or number == _LINES_TO_READ:
+            return
+    raise UserError(f"{table}: has phrase pairs that {found[0]} lacks, which {ini} names; annotate that table")
+
+
+def _pair_of(line: bytes) -> tuple[bytes, ...]:
+    return tuple(map(join_words, line.split(b"|||")[:2]))

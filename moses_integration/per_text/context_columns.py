@@ -22,7 +22,7 @@ from phrasescore.scoring.occurrences import Context, Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, ScoringTask
 from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.text import Log, no_log
-from phrasescore.word_counts import MANY_UNKNOWN, WordCounts
+from phrasescore.vocabulary import MANY_UNKNOWN, WordCounts
 from phrasescore.workers import map_ordered, start_workers
 
 _KILLED = "scoring positions: a process was killed, probably because memory ran out; use fewer processes"

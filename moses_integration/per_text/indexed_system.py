@@ -61,10 +61,6 @@ def write_indexed_system(
         folder: for ini, text and tables; the ini is written last.
         columns: the columns to add to the phrase table.
         tuned: another ini, to take the weights from.
-
-    Raises:
-        UserError: the text contains `|` or position tags, the weights do not match the features, or the embedded
-            decoder does not support the system, for instance a feature of source words or a binary table.
     """
     lines = list(text_lines(text))
     require_indexable(lines, text)

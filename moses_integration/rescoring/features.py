@@ -27,7 +27,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from phrasescore.scoring.columns import Column
 from phrasescore.scoring.occurrences import Context, Occurrences
-from phrasescore.word_counts import WordCounts
+from phrasescore.vocabulary import WordCounts
 from phrasescore.words import parse_number, quote
 from phrasescore.workers import Workers, map_ordered, start_workers
 

@@ -36,7 +36,7 @@ from moses_integration.tuning.tunings import Tuning, spread
 from phrasescore.device import Device, Precision, choose_device, settle_memory
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name, sha256_of
-from phrasescore.provenance import described
+from phrasescore.model_files import described
 from phrasescore.text import Log
 from phrasescore.versions import versions
 from phrasescore.workers import available_cores
@@ -64,13 +64,7 @@ class Rescorer:
     ) -> list[Tuning]:
         """Tune the weights of all features on the list of a dev set, and write the best ones with a report.
 
-        Args:
-            output: the file of weights.
-            dev: the dev set that was decoded.
-            ini: moses.ini of the list; without one, weights start from 1.
-            seeds: of the random restarts, one tuning per seed.
-            restarts: random starts of each search.
-            facts: further facts for the report.
+        Without the ini of the list, weights start from 1. `facts` are further facts for the report.
         """
         source = list(map(strip_tags, dev.sentences))
         entries = self._read(source, [feature.label for feature in ini.features()] if ini else ())

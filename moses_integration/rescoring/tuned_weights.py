@@ -16,7 +16,7 @@ from moses_integration.rescoring.reranking import check_fit, check_new
 from phrasescore.errors import UserError, spelled
 from phrasescore.files import sha256_of, write_json
 from phrasescore.files.documents import read_json
-from phrasescore.provenance import described
+from phrasescore.model_files import described
 
 SCHEMA = 3
 _LARGEST_WEIGHT = float(np.finfo(np.float32).max)

@@ -15,8 +15,12 @@ from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERI
 from moses_integration.decoder.phrases import words_of
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.toolkits.installation import Installation, StepFailure, run_step
-from moses_integration.toolkits.moses_input import check_features, check_folder_name, require_moses_words
-from moses_integration.toolkits.moses_tables import write_filtered_system
+from moses_integration.toolkits.moses_tables import (
+    check_features,
+    check_folder_name,
+    require_moses_words,
+    write_filtered_system,
+)
 from moses_integration.toolkits.toolkit import Binary, NbestRequest, Progress, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_dev_set
 from moses_integration.tuning.tunings import Tuning, TuningConfig

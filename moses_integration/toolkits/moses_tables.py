@@ -1,10 +1,13 @@
-"""Tables for an installed Moses: only the phrases of the input, in binary form if requested."""
+"""The input of Moses: folders, features and words that it accepts, and filtered and binarised tables."""
 
 from __future__ import annotations
 
+import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
+from moses_integration.decoder.declaration import KINDS
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.decoder.tables import filter_table
@@ -13,7 +16,7 @@ from moses_integration.toolkits.installation import Installation, has_content, r
 from moses_integration.toolkits.toolkit import Binary
 from phrasescore.errors import UserError, spelled
 from phrasescore.text import text_lines
-from phrasescore.words import phrases_of
+from phrasescore.words import phrases_of, quote, split_words
 
 _TEXT_TABLES = ("PhraseDictionaryMemory", "LexicalReordering")
 _PLAIN = {"inputtype": {"0"}, "input-factors": {"0"}, "search-algorithm": {"0", "1"}, "xml-input": {"pass-through"}}
@@ -124,3 +127,75 @@ def _phrases_of_text(ini: MosesIni, text: Path) -> set[bytes]:
     given = ini.values("max-phrase-length")
     longest = int(given[0]) if given and given[0].isdecimal() else DecoderSettings().longest_phrase
     return {phrase for line in text_lines(text) for phrase in phrases_of(words_of(line), longest)}
+
+
+# Besides shell syntax: Moses' scripts split some paths at `=`, and remove the first `.gz` of others.
+_UNSAFE_IN_FOLDER = re.compile(r"[^\w./@%+:,-]|\.gz")
+_RUN_COMMANDS = ("PhraseDictionaryFuzzyMatch", "PhraseDictionaryTransliteration")
+"""Classes with which Moses runs shell commands from the line of the feature."""
+_CHANGE_FEATURES = ("feature-add", "feature-name-overwrite", "feature-overwrite")
+"""Sections that change the features of [feature]."""
+
+
+def check_folder_name(folder: Path) -> None:
+    """Raise a UserError for a folder that Moses' scripts would not find, or whose name has shell syntax."""
+    unsafe = _UNSAFE_IN_FOLDER.search(str(folder.resolve()))
+    if unsafe:
+        raise UserError(
+            f"{folder}: Moses' scripts cannot use a folder with `{unsafe[0]}` in its path; give another one (tune and "
+            f"decode: {spelled('work')})"
+        )
+
+
+def check_features(ini: MosesIni) -> None:
+    """Reject features that Moses does not have, or that make it run other programs."""
+    for section in _CHANGE_FEATURES:
+        if ini.values(section):
+            raise UserError(
+                f"{ini.location(section)}: [{section}] changes features of [feature]; edit [feature] instead"
+            )
+    for feature in ini.features():
+        place = f"{ini.at(feature.row)}: {feature.label}"
+        if feature.kind in KINDS and not KINDS[feature.kind].is_of_moses:
+            raise UserError(
+                f"{place} is a {feature.kind}, which Moses does not have; use {spelled('toolkit', 'embedded')}, or "
+                "remove it and rescore with `phrasescore-smt rescore`"
+            )
+        if feature.kind in _RUN_COMMANDS:
+            raise UserError(f"{place} makes Moses run commands of its line; remove it, or run moses yourself")
+
+
+def require_moses_words(sentences: Iterable[bytes], name: object, factors: int = 1) -> None:
+    """Raise a UserError, which starts with `name`, if Moses would not read every word of prepared text as a word.
+
+    Moses stops at a word with fewer factors, and ignores additional ones silently.
+    """
+    for number, sentence in enumerate(sentences, 1):
+        for word in split_words(sentence):
+            if _is_non_terminal(word):
+                raise UserError(
+                    f"{name}: line {number}: has `{quote(word)}`, which Moses takes for a non-terminal of a grammar; "
+                    "write its brackets as `&#91;` and `&#93;`"
+                )
+            if word.count(b"|") != factors - 1:
+                raise UserError(
+                    f"{name}: line {number}: has `{quote(word)}`, where Moses expects {factors} "
+                    f"{'factor' if factors == 1 else 'factors'} a word, separated by `|`; write other `|` as "
+                    "`&#124;`"
+                )
+        if _has_markup(sentence):
+            raise UserError(
+                f"{name}: line {number}: has a tag `<seg ...>` or `<dlt .../>`, which Moses does not translate; remove "
+                "it, or write `<` as `&lt;`"
+            )
+
+
+def _is_non_terminal(word: bytes) -> bool:
+    """Whether a word is in brackets (Phrase::CreateFromString, moses/Phrase.cpp)."""
+    return len(word) > 1 and word.startswith(b"[") and word.endswith(b"]")
+
+
+def _has_markup(sentence: bytes) -> bool:
+    """Whether Moses removes tags from a line (ProcessAndStripSGML and ProcessAndStripDLT, moses/Util.cpp)."""
+    line = sentence.strip(b" \t\r\n").lower()
+    return (line.startswith(b"<seg") and b">" in line) or (b"<dlt" in line and b"/>" in line)

@@ -1,4 +1,4 @@
-"""The checkpoint of a tuning run, from which the same command resumes it.
+"""The checkpoint of a tuning run, from which the same command resumes it, and its report.
 
 FOLDER/tuned/
   fingerprint.json  digests of system and texts, and settings
@@ -8,6 +8,7 @@ FOLDER/tuned/
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,9 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_integration.ini import MosesIni, files_at
+from moses_integration.per_text.context_sections import networks_of
+from moses_integration.prepared_text import DevSet
 from moses_integration.tuning.candidates import Candidates
-from moses_integration.tuning.tunings import Iteration, Tuning
+from moses_integration.tuning.tunings import Iteration, Tuning, spread
+from phrasescore.files import sha256_of, write_json
 from phrasescore.files.resumable import ResumableFolder
+from phrasescore.model_files import described
+from phrasescore.plugins import loaded_plugins
+from phrasescore.text import Log, no_log
+from phrasescore.versions import versions
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,9 @@ class Step:
 class TuningCheckpoint:
     """The finished iterations of a tuning run."""
 
-    def __init__(self, folder: Path, fingerprint: Mapping[str, Any], *, restart: bool = False) -> None:
+    def __init__(
+        self, folder: Path, fingerprint: Mapping[str, Any], *, restart: bool = False, log: Log = no_log
+    ) -> None:
         """Open the checkpoint in a folder that is kept between runs.
 
         Args:
@@ -49,10 +60,11 @@ class TuningCheckpoint:
             fingerprint: everything that determines the weights except the seeds, as a JSON object; another one than
                 that of an earlier checkpoint is an error.
             restart: discard an earlier checkpoint.
+            log: receives a line about an earlier tuning.
         """
         self._files = ResumableFolder(folder / "tuned", fingerprint, restart=restart)
-        self.note = self._files.note
-        """A sentence about an earlier tuning, None if there is none."""
+        if self._files.note:
+            log(self._files.note)
 
     def tunings(self, seeds: Sequence[int], tune: Callable[[Sequence[int]], Iterable[Tuning]]) -> Iterator[Tuning]:
         """Yield the result of each seed: first the finished seeds, then the others, which `tune` computes."""
@@ -90,3 +102,62 @@ class TuningCheckpoint:
             next_F=step.next_F,
         )
         self._files.write(f"seed{seed}.{number}.step", content.getvalue())
+
+
+def tuning_inputs(ini: MosesIni, source: Path, references: Sequence[Path]) -> dict[str, Any]:
+    """Return the files that tuned weights depend on, with their hashes."""
+    models = {
+        one.label: {key: _described(ini.path_of(one, key)) for key in ("path", "backoff") if key in one.arguments}
+        for one in ini.features()
+    }
+    return {
+        "ini": described(ini.name),
+        "models": {label: files for label, files in models.items() if files},
+        "source": described(source),
+        "references": [described(path) for path in references],
+        "networks": [described(folder) for folder in networks_of(ini)],
+    }
+
+
+def _described(path: Path) -> dict[str, str | None]:
+    """Return path and SHA-256 of the file of a feature; for several files, the SHA-256 of their hashes."""
+    found = described(path)
+    if found["sha256"] is None:
+        hashes = [sha256_of(file) for file in files_at(path)]
+        found["sha256"] = hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+    return found
+
+
+def tuning_fingerprint(
+    toolkit: str, inputs: Mapping[str, Any], settings: Mapping[str, Any], dev: DevSet, computing: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return everything that determines tuned weights, except the seeds."""
+    return {
+        "toolkit": toolkit,
+        **_without_paths(inputs),
+        "prepared texts": [sha256_of(path) for path in (dev.source, *dev.references)],
+        **settings,
+        **computing,
+        "plugin": list(loaded_plugins().values()),
+    }
+
+
+def _without_paths(facts: Any) -> Any:
+    """Remove the paths from descriptions of files, because only contents matter."""
+    if isinstance(facts, list):
+        return [_without_paths(one) for one in facts]
+    if isinstance(facts, dict):
+        # The `path` of a feature is itself a description.
+        return {key: _without_paths(one) for key, one in facts.items() if key != "path" or isinstance(one, dict)}
+    return facts
+
+
+def write_report(path: Path, facts: Mapping[str, Any], tunings: Sequence[Tuning], seconds: float) -> None:
+    """Write `facts` and the results over all seeds so far."""
+    mean, deviation = spread([tuning.bleu for tuning in tunings])
+    results = {
+        "dev_bleu": {"mean": mean, "standard_deviation": deviation},
+        "seconds": round(seconds, 1),
+        "runs": [asdict(tuning) for tuning in tunings],
+    }
+    write_json(path, {"schema": 1, "versions": versions(), **facts, **results})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
 from phrasescore.configuration import option
+from phrasescore.text import Log
 
 
 @dataclass(frozen=True)
@@ -54,3 +55,17 @@ class Tuning:
 def spread(values: Sequence[float]) -> tuple[float, float]:
     """Return mean and standard deviation (0 of a single value)."""
     return fmean(values), stdev(values) if len(values) > 1 else 0.0
+
+
+def log_spread(tunings: Sequence[Tuning], log: Log) -> None:
+    """Log mean and standard deviation of dev BLEU over seeds; warn if BLEU is meaningless."""
+    from moses_integration.metrics import NOISE_BLEU
+
+    mean, deviation = spread([tuning.bleu for tuning in tunings])
+    if len(tunings) > 1:
+        log(f"dev BLEU of {len(tunings)} seeds: mean {mean:.2f}, standard deviation {deviation:.2f}")
+    advice = "check that the dev text and its reference belong together and are prepared in the same way"
+    if not mean:
+        log(f"dev BLEU is 0, since no translation shares 4 words in a row with its reference; {advice}")
+    elif mean < NOISE_BLEU:
+        log(f"dev BLEU is no higher than that of random translations; {advice}")

@@ -1,24 +1,15 @@
-"""`phrasescore annotate`: append the scores of a network to every line of a phrase table."""
+"""`phrasescore annotate` and `join`: append the scores of a network to every line of a phrase table."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from phrasescore.cli import options
 from phrasescore.cli.console import Reporter, duration
-from phrasescore.cli.options import (
-    add_device_options,
-    add_model_option,
-    add_quiet_option,
-    add_section_options,
-    given_options,
-    path_or_standard_stream,
-    refuse_idle,
-)
 from phrasescore.errors import UsageError, spelled
 from phrasescore.files import (
     STANDARD_STREAM,
@@ -29,17 +20,15 @@ from phrasescore.files import (
     write_json,
 )
 from phrasescore.model_files import files_of_models
-from phrasescore.scoring.annotate_config import AnnotateConfig
-from phrasescore.table.selection import require_table_file
+from phrasescore.scoring.annotate_config import AnnotateConfig, require_table_file
 from phrasescore.text import counted
-from phrasescore.word_counts import MANY_UNKNOWN
+from phrasescore.vocabulary import MANY_UNKNOWN
 
 if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.estimate import Estimate
     from phrasescore.scoring.scorer import PhraseScorer
 
-_SCHEMA = 6
 _DOUBT = (
     "; check that it was trained on this table, or on one with the same languages on the same sides, tokenised and "
     "cased alike"
@@ -47,30 +36,24 @@ _DOUBT = (
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+    """Add the commands."""
     parser = subparsers.add_parser(
         "annotate",
         help="append the scores of a network to a phrase table",
-        description="Append exp(ln p(target | source)) as the last score of every line of a Moses phrase table; Moses "
-        "takes the logarithm of a column, so its feature is ln p. Every other byte and the order of the lines stay the "
-        "same. If an earlier run was interrupted, rerunning the same command resumes it. The output is identical for "
-        "any number of processes.",
+        description="Append exp(ln p(target | source)) as the last score of each line of a Moses phrase table; nothing "
+        "else changes. The same command resumes an interrupted run.",
         most_used=("table", "models", "output", "columns", "only_sources_in", "processes", "device", "dry_run"),
         examples=(
             "phrasescore annotate phrase-table.gz -m rnn -o phrase-table.rnn.gz",
             "phrasescore annotate phrase-table.gz -m rnn -o phrase-table.rnn.gz --columns score unknown-target",
         ),
     )
-    parser.add_argument(
-        "table", type=path_or_standard_stream, metavar="TABLE", help="phrase table, - for standard input"
-    )
-    add_model_option(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=path_or_standard_stream,
-        metavar="FILE",
-        help="table to write, compressed by its suffix; - for standard output (default: -, unless it is a terminal)",
+    options.add_table(parser)
+    options.add_model_option(parser)
+    options.add_output(
+        parser,
+        "table to write, compressed by its suffix; - for standard output (default: -, unless it is a terminal)",
+        default=None,
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write counts, settings and checksums as JSON")
     parser.add_argument(
@@ -78,20 +61,45 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="read and score for a few seconds, estimate lines, time, memory and the output's size, and write nothing",
     )
-    add_section_options(parser, "annotating", AnnotateConfig)
-    add_device_options(parser)
-    add_quiet_option(parser)
+    options.add_section_options(parser, "annotating", AnnotateConfig)
+    options.add_device_options(parser)
+    options.add_quiet_option(parser)
     parser.set_defaults(run=run)
+    parser = subparsers.add_parser(
+        "join",
+        help="join the shards of a table that `annotate --shard` wrote",
+        description="Join the shards of a table that an array of jobs annotated with --shard. Missing, damaged and "
+        "foreign shards are errors.",
+        examples=("phrasescore join part.*.gz -o phrase-table.rnn.gz",),
+    )
+    parser.add_argument(
+        "shards", nargs="+", type=Path, metavar="SHARD", help="outputs of all jobs, each with its SHARD.shard.json"
+    )
+    options.add_output(
+        parser, "table to write, with the suffix of the shards; - for standard output", None, required=True
+    )
+    options.add_quiet_option(parser)
+    parser.set_defaults(run=_join)
+
+
+def _join(args: argparse.Namespace) -> int:
+    """Run `join`."""
+    from phrasescore.scoring.shards import join_shards, without_descriptions
+
+    shards = without_descriptions(args.shards)
+    lines = join_shards(shards, args.output)
+    Reporter(quiet=args.quiet).log(f"joined {counted(len(shards), 'shard')}: {counted(lines, 'line')}")
+    return 0
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     from phrasescore.device import settle_memory
-    from phrasescore.scoring.annotate import annotate
+    from phrasescore.scoring.annotate import annotate, report_on
     from phrasescore.scoring.estimate import estimate
     from phrasescore.scoring.scorer import load_scorer
 
-    config, reporter = AnnotateConfig(**given_options(args, AnnotateConfig)), Reporter(quiet=args.quiet)
+    config, reporter = AnnotateConfig(**options.given_options(args, AnnotateConfig)), Reporter(quiet=args.quiet)
     _check_usage(args, config)
     digest = sha256_of_input(args.table) if args.report else None
     settle_memory()
@@ -113,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     if (next_command := _next_command(args.output, config, scorer, counts)) is not None:
         reporter.log(f"next: {next_command}")
     if args.report:
-        write_json(args.report, _report(args, config, digest, scorer, counts))
+        write_json(args.report, report_on(args.table, digest, scorer, args.output, config, counts))
     return 0
 
 
@@ -123,7 +131,7 @@ def _check_usage(args: argparse.Namespace, config: AnnotateConfig) -> None:
 
     config.check(args.table)
     if args.dry_run:
-        refuse_idle(args, ("report", "scheduler"), f"with {spelled('dry_run')}")
+        options.refuse_idle(args, ("report", "scheduler"), f"with {spelled('dry_run')}")
         require_table_file(args.table, "dry_run")
     else:
         if args.output is None and sys.stdout.isatty() and config.limit is None:
@@ -192,30 +200,3 @@ def _next_command(output: str | Path, config: AnnotateConfig, scorer: PhraseScor
         return None
     weight = "" if scorer.columns[0].values == "log-probability" else " --weight W"
     return f"phrasescore-smt add-column moses.ini --table {quote(str(output))}{weight} -o NEW.ini"
-
-
-def _report(
-    args: argparse.Namespace, config: AnnotateConfig, digest: str | None, scorer: PhraseScorer, counts: Counts
-) -> dict[str, Any]:
-    """Return the counts and the provenance of the scores; `digest` is the SHA-256 of the table."""
-    from phrasescore.scoring.columns import FLOOR
-    from phrasescore.versions import versions
-
-    options = {name: getattr(config, name) for name in ("replace_last", "limit", "shard", "on_error")}
-    return {
-        "schema": _SCHEMA,
-        "input": str(args.table),
-        "input_sha256": digest,
-        "output": str(args.output),
-        "scorer": {
-            "folders": list(map(str, scorer.folders)),
-            "sha256": scorer.fingerprint,
-            "direction": scorer.direction,
-        },
-        "columns": [column.name for column in config.columns_of(scorer)],
-        "floor": FLOOR,
-        "options": {**options, "only_sources_in": list(map(str, config.only_sources_in))},
-        "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
-        "counts": asdict(counts),
-        "versions": versions(),
-    }

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
+from phrasescore.cli.options import add_quiet_option, add_table, positive
 from phrasescore.files import finite
 from phrasescore.table.check import TableReport, check_table
 from phrasescore.text import counted
@@ -26,14 +26,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "lines that Moses would reject or silently misread. The exit code is 1 if there is a problem.",
         examples=("phrasescore check phrase-table.rnn.gz --num-features 5",),
     )
+    add_table(parser)
     parser.add_argument(
-        "table", type=path_or_standard_stream, metavar="TABLE", help="phrase table, - for standard input"
-    )
-    parser.add_argument(
-        "--num-features",
-        type=positive,
-        metavar="N",
-        help="expected number of score columns, that of moses.ini",
+        "--num-features", type=positive, metavar="N", help="expected number of score columns, that of moses.ini"
     )
     parser.add_argument("--limit", type=positive, metavar="N", help="read only the first N lines")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import (
-    add_device_options,
-    add_model_option,
-    add_quiet_option,
-    load_networks,
-    path_or_standard_stream,
-    positive,
-)
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
 from phrasescore.pairs import Direction
@@ -44,13 +37,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         ),
     )
     parser.add_argument("phrase", metavar="PHRASE", help="source phrase, tokenised as the training data")
-    add_model_option(parser, several=False)
+    options.add_model_option(parser, several=False)
     parser.add_argument(
-        "--table", type=path_or_standard_stream, metavar="TABLE", help="phrase table; - for standard input"
+        "--table", type=options.path_or_standard_stream, metavar="TABLE", help="phrase table; - for standard input"
     )
     parser.add_argument(
         "--top",
-        type=positive,
+        type=options.positive,
         default=5,
         metavar="N",
         help="number of nearest phrases, of targets and of samples to show (default: %(default)s)",
@@ -61,8 +54,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FILE",
         help="draw the gates of the first forward layer into a .png, .svg or .pdf file",
     )
-    add_device_options(parser)
-    add_quiet_option(parser)
+    options.add_device_options(parser)
+    options.add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -78,9 +71,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{spelled('model')}: looks into one network at a time; give one")
     if args.gates:
         check_picture("gates", args.gates)
-    reporter, scorer = Reporter(quiet=args.quiet), load_networks(args)
-    if scorer.note is not None:
-        reporter.log(scorer.note)
+    reporter = Reporter(quiet=args.quiet)
+    scorer = options.load_networks(args, reporter)
     if args.gates:
         if (gates := encoder_gates(scorer, phrase)) is None:
             option = spelled("gates")

@@ -8,13 +8,10 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import (
-    add_device_options,
-    path_or_standard_stream,
-)
 from phrasescore.cli.training import add_training_options, given_layers, run_training
-from phrasescore.errors import UsageError, spelled
+from phrasescore.errors import UsageError
 from phrasescore.files import (
     STANDARD_STREAM,
     display_name,
@@ -30,7 +27,6 @@ from phrasescore.training.settings import read_presets
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
-    from phrasescore.lm.text_scores import TextScores
     from phrasescore.training.loop import Start, Trainer
 
 
@@ -52,14 +48,12 @@ def _add_train(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "train",
         help="train a language model on a text",
         description="Train a feed-forward n-gram language model on a tokenised text, one sentence a line. The same "
-        "command resumes an interrupted run. With torchrun, several processes train one network, each on its own GPU. "
-        "Settings come from the preset, then the TOML file (sections [model], [text], [training]), then the command "
-        "line.",
+        "command resumes an interrupted run.",
         most_used=("text", "output", "preset", "validation", "max_minutes", "epochs", "seed", "device"),
         examples=("phrasescore lm train system/corpus/train.fr -o cslm --validation system/corpus/validation.fr",),
     )
     parser.add_argument(
-        "text", type=path_or_standard_stream, metavar="TEXT", help="tokenised text, - for standard input"
+        "text", type=options.path_or_standard_stream, metavar="TEXT", help="tokenised text, - for standard input"
     )
     parser.add_argument(
         "--preset",
@@ -72,8 +66,7 @@ def _add_train(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--validation",
         type=Path,
         metavar="TEXT",
-        help="tokenised text whose perplexity decides when to stop; without it, some sentences of the training text "
-        "are held out",
+        help="tokenised text whose perplexity decides when to stop (default: some held-out sentences)",
     )
     add_training_options(parser, SECTIONS, presets, FOR_OTHERS)
     parser.set_defaults(run=_train, command="lm train")
@@ -90,42 +83,19 @@ def _add_score(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "phrasescore lm score test.fr -m cslm --backoff lm.arpa --weight-text dev.fr --summary",
         ),
     )
-    parser.add_argument(
-        "text",
-        type=path_or_standard_stream,
-        nargs="?",
-        default="-",
-        metavar="TEXT",
-        help="tokenised text (default: standard input)",
-    )
+    options.add_input(parser, "text", "tokenised text")
     parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
+    options.add_backoff_option(parser, "none; they then share the probability of <unk>")
+    options.add_unnormalised_option(parser)
     parser.add_argument(
-        "--backoff",
-        type=Path,
-        metavar="LM",
-        help="n-gram model, ARPA or KenLM binary, for words outside the shortlist; without it, each of these words "
-        "gets the whole probability of <unk>, so that probabilities do not sum to one",
+        "--interpolate", type=float, metavar="W", help="interpolate with the back-off model: weight of the network"
     )
     parser.add_argument(
-        "--unnormalised",
-        action="store_true",
-        help="take the outputs of the network as ln p, without a softmax; for networks trained with --self-normalise",
-    )
-    parser.add_argument(
-        "--interpolate",
-        type=float,
-        metavar="W",
-        help="interpolate linearly with the back-off model: weight of the network, from 0 to 1",
-    )
-    parser.add_argument(
-        "--weight-text",
-        type=Path,
-        metavar="TEXT",
-        help="interpolate with the best weight for this tokenised text; not the text that is scored",
+        "--weight-text", type=Path, metavar="TEXT", help="interpolate with the best weight for this other text"
     )
     parser.add_argument("--summary", action="store_true", help="print perplexities instead of scores")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write perplexities, models and checksums as JSON")
-    add_device_options(parser)
+    options.add_device_options(parser)
     parser.set_defaults(run=_score, command="lm score")
 
 
@@ -182,50 +152,7 @@ def _score(args: argparse.Namespace) -> int:
         if not args.summary:
             sys.stdout.write(f"{score:.9g}\n")
     if args.report:
-        write_json(args.report, _make_report(args, scores))
+        write_json(args.report, scores.report(args.model, args.text, args.backoff, args.weight_text))
     if args.summary:
-        print(_summary(scores), end="")
+        print(scores.summary(), end="")
     return 0
-
-
-def _summary(scores: TextScores) -> str:
-    found = scores.perplexity
-    rows = [
-        ("sentences", f"{scores.sentences:,}"),
-        ("words and ends of sentences", f"{scores.words:,}"),
-        ("words outside the shortlist", f"{scores.outside_shortlist:,}"),
-        ("perplexity of the neural language model", f"{found['network']:.3f}"),
-    ]
-    if scores.unknown_to_backoff is None:
-        advice = f"no distribution over words; give {spelled('backoff')}"
-        rows.append(("", f"words outside the shortlist share one probability: {advice}"))
-    else:
-        rows.append(("perplexity of the back-off model", f"{found['backoff']:.3f}"))
-        rows.append(("words unknown to the back-off model", f"{scores.unknown_to_backoff:,}"))
-    if scores.scorer.unnormalised:
-        rows.append(("", "the network's scores are not normalised, so its perplexity is an estimate"))
-    if scores.weight is not None:
-        rows.append(("weight of the neural language model", f"{scores.weight:.4f}"))
-        rows.append(("perplexity of the interpolation", f"{found['interpolation']:.3f}"))
-    return "".join(f"{name:41}{value}\n" for name, value in rows)
-
-
-def _make_report(args: argparse.Namespace, scores: TextScores) -> dict[str, Any]:
-    """Return the perplexities and their provenance; digests are those of the files as stored."""
-    from phrasescore.provenance import described
-    from phrasescore.versions import versions
-
-    counts = ("sentences", "words", "outside_shortlist", "unknown_to_backoff")
-    device = scores.scorer.device
-    return {
-        "schema": 1,
-        "model": {"folder": str(args.model), "weights_sha256": scores.scorer.fingerprint},
-        "backoff": args.backoff and described(args.backoff),
-        "unnormalised": args.unnormalised,
-        "text": {**described(args.text), **{name: getattr(scores, name) for name in counts}},
-        "weight": scores.weight,
-        "weight_text": args.weight_text and described(args.weight_text),
-        "perplexity": scores.perplexity,
-        "computing": {"device": str(device.torch_device), "precision": device.precision},
-        "versions": versions(),
-    }

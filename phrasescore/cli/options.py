@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import shtab
 
 from phrasescore import __version__
+from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import CommandParser
 from phrasescore.configuration import (
     AUTO,
@@ -31,6 +32,7 @@ from phrasescore.plugins import load_plugins, plugins_blamed
 
 if TYPE_CHECKING:
     from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+    from phrasescore.scoring.scorer import PhraseScorer
 
 
 def make_command_parser(program: str, description: str, commands: Sequence[ModuleType]) -> CommandParser:
@@ -56,6 +58,34 @@ def _let_complete(parser: argparse.ArgumentParser) -> None:
         elif action.type in (Path, path_or_standard_stream):
             # `shtab` reads this attribute.
             action.complete = shtab.DIRECTORY if action.metavar == "FOLDER" else shtab.FILE  # type: ignore[attr-defined]
+
+
+def add_input(parser: argparse.ArgumentParser, name: str, text: str) -> None:
+    """Add an optional positional argument: a file, by default standard input."""
+    parser.add_argument(
+        name,
+        type=path_or_standard_stream,
+        nargs="?",
+        default=STANDARD_STREAM,
+        metavar=name.upper(),
+        help=f"{text} (default: standard input)",
+    )
+
+
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """Add the positional argument for a phrase table."""
+    parser.add_argument(
+        "table", type=path_or_standard_stream, metavar="TABLE", help="phrase table, - for standard input"
+    )
+
+
+def add_output(
+    parser: argparse.ArgumentParser, text: str, default: str | None = STANDARD_STREAM, **settings: Any
+) -> None:
+    """Add --output for a file or standard output."""
+    parser.add_argument(
+        "-o", "--output", type=path_or_standard_stream, default=default, metavar="FILE", help=text, **settings
+    )
 
 
 def whole_number(text: str, least: int) -> int:
@@ -230,6 +260,25 @@ def path_or_standard_stream(text: str) -> str | Path:
     return text if text == STANDARD_STREAM else path
 
 
+def add_backoff_option(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add --backoff."""
+    parser.add_argument(
+        "--backoff",
+        type=Path,
+        metavar="LM",
+        help=f"n-gram model, ARPA or KenLM binary, for words outside the shortlist (default: {default})",
+    )
+
+
+def add_unnormalised_option(parser: argparse.ArgumentParser) -> None:
+    """Add --unnormalised."""
+    parser.add_argument(
+        "--unnormalised",
+        action="store_true",
+        help="take the outputs of the network as ln p, without a softmax; for networks of `lm train --self-normalise`",
+    )
+
+
 def add_plugin_option(parser: argparse.ArgumentParser) -> None:
     """Add --plugin; see `run_with_plugins`."""
     parser.add_argument(
@@ -268,18 +317,23 @@ def add_model_option(parser: argparse.ArgumentParser, *, several: bool = True) -
     )
 
 
-def load_networks(args: argparse.Namespace) -> EncoderDecoderScorer:
-    """Load the encoder-decoders on the command line, for commands that need more than scores.
-
-    Raises:
-        UserError: loading fails (see `load_scorer`), or a folder holds a model of another kind.
-    """
+def load_models(args: argparse.Namespace, reporter: Reporter) -> PhraseScorer:
+    """Load the models of --model, and log the scorer's note."""
     from phrasescore.device import settle_memory
-    from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
     from phrasescore.scoring.scorer import load_scorer
 
     settle_memory()
     scorer = load_scorer(*args.models, device=args.device, precision=args.precision)
+    if scorer.note is not None:
+        reporter.log(scorer.note)
+    return scorer
+
+
+def load_networks(args: argparse.Namespace, reporter: Reporter) -> EncoderDecoderScorer:
+    """Load the encoder-decoders of --model, for commands that need more than scores."""
+    from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+
+    scorer = load_models(args, reporter)
     if not isinstance(scorer, EncoderDecoderScorer):
         raise UserError(f"{scorer.name}: is not an encoder-decoder; give the folder of one")
     return scorer

@@ -8,16 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import (
-    add_device_options,
-    add_model_option,
-    path_or_standard_stream,
-)
+from phrasescore.cli.options import add_device_options, add_input, add_model_option, load_models
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
-from phrasescore.scoring.given_pairs import clean_pairs
+from phrasescore.scoring.occurrences import clean_pairs
 from phrasescore.text import Log, chunks, text_lines
-from phrasescore.word_counts import WordCounts
+from phrasescore.vocabulary import WordCounts
 
 _PAIRS_AT_ONCE = 8192
 
@@ -31,14 +27,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "includes the end symbol.",
         examples=("printf 'the house\\tla maison\\n' | phrasescore score -m rnn",),
     )
-    parser.add_argument(
-        "pairs",
-        type=path_or_standard_stream,
-        nargs="?",
-        default="-",
-        metavar="PAIRS",
-        help="file of phrase pairs (default: standard input)",
-    )
+    add_input(parser, "pairs", "file of phrase pairs")
     add_model_option(parser)
     add_device_options(parser)
     parser.set_defaults(run=run)
@@ -46,15 +35,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
-    from phrasescore.device import settle_memory
     from phrasescore.scoring.occurrences import Occurrences
-    from phrasescore.scoring.scorer import load_scorer
 
-    settle_memory()
-    scorer = load_scorer(*args.models, device=args.device, precision=args.precision)
     reporter = Reporter(quiet=False)
-    if scorer.note is not None:
-        reporter.log(scorer.note)
+    scorer = load_models(args, reporter)
     words, place = WordCounts(), f"{display_name(args.pairs)}, line"
     pairs = clean_pairs(_pairs(args.pairs, place, reporter.log), scorer.factors, place)
     for some in chunks(pairs, _PAIRS_AT_ONCE):

@@ -13,7 +13,7 @@ from phrasescore.cli.training import add_training_options, given_layers, run_tra
 from phrasescore.errors import UsageError, spelled
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input
 from phrasescore.parallel_text import ParallelText
-from phrasescore.training.settings import DEFAULT_PRESETS, PRESETS, SECTIONS, LearnsFrom, Settings, read_presets
+from phrasescore.training.settings import PRESETS, SECTIONS, LearnsFrom, Settings, read_presets
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
@@ -28,9 +28,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "train",
         help="learn an encoder-decoder from a phrase table or from sentences",
         description="Learn an encoder-decoder from the phrase pairs of a Moses phrase table, or from parallel text. "
-        "The same command resumes an interrupted run. With torchrun, several processes train one network, each on its "
-        "own GPU. Settings come from the preset, then the TOML file (sections "
-        "[model], [data], [sentences], [training]), then the command line.",
+        "The same command resumes an interrupted run. With torchrun, several processes train one network.",
         most_used=(
             *("table", "output", "preset", "validation", "source", "target", "alignment"),
             *("max_updates", "max_minutes", "hidden", "dropout", "seed", "device"),
@@ -41,47 +39,22 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "phrasescore train --source train.en --target train.fr -o translator",
         ),
     )
-    parser.add_argument(
-        "table",
-        type=path_or_standard_stream,
-        nargs="?",
-        metavar="TABLE",
-        help="phrase table, - for standard input; or --source",
-    )
-    parser.add_argument(
-        "--preset",
-        choices=presets,
-        help="small: trains in a quarter of an hour on a CPU core for a million pairs; context: the same network for "
-        "phrase pairs in context; attention: for sentences, a GRU with attention; cho2014: the paper's settings; "
-        f"plain: a GRU and nothing else, which docs/models.md extends (default: {DEFAULT_PRESETS['table']}; for "
-        f"sentences {DEFAULT_PRESETS['sentences']}; with --alignment {DEFAULT_PRESETS['aligned']})",
-    )
-    parser.add_argument(
-        "--validation",
-        type=Path,
-        metavar="TABLE",
-        help="phrase table from other sentences; its loss, not that of held-out pairs, selects the weights and ends "
-        "the training",
-    )
+    table = "phrase table, - for standard input; or give --source"
+    parser.add_argument("table", type=path_or_standard_stream, nargs="?", metavar="TABLE", help=table)
+    defaults = "small; for sentences attention; with --alignment context"
+    parser.add_argument("--preset", choices=presets, help=f"settings to start from (default: {defaults})")
+    validation = "phrase table from other sentences, whose loss selects the weights and ends the training"
+    parser.add_argument("--validation", type=Path, metavar="TABLE", help=validation)
     text = parser.add_argument_group("parallel text, instead of a table")
-    text.add_argument("--source", type=Path, metavar="TEXT", help="source sentences, one a line, tokenised")
-    text.add_argument("--target", type=Path, metavar="TEXT", help="their translations")
-    text.add_argument(
-        "--validation-source",
-        type=Path,
-        metavar="TEXT",
-        help="other source sentences, whose loss selects the weights and ends the training; by default some of the "
-        "sentences are held out",
-    )
-    text.add_argument("--validation-target", type=Path, metavar="TEXT", help="their translations")
-    text.add_argument(
-        "--alignment",
-        type=Path,
-        metavar="POINTS",
-        help="word alignment of --source and --target, in the Pharaoh format; the network then learns the phrase pairs "
-        "of the sentences in context",
-    )
-    text.add_argument("--validation-alignment", type=Path, metavar="POINTS", help="their word alignment")
+    for name, metavar, meaning in (
+        ("--source", "TEXT", "source sentences, one a line, tokenised"),
+        ("--target", "TEXT", "their translations"),
+        ("--alignment", "POINTS", "their word alignment, in the Pharaoh format, for a network of phrases in context"),
+        ("--validation-source", "TEXT", "other source sentences, whose loss selects the weights and ends the training"),
+        ("--validation-target", "TEXT", "their translations"),
+        ("--validation-alignment", "POINTS", "their word alignment"),
+    ):
+        text.add_argument(name, type=Path, metavar=metavar, help=meaning)
     add_training_options(parser, SECTIONS, presets)
     parser.set_defaults(run=run)
 

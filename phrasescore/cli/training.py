@@ -8,33 +8,24 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from phrasescore.cli.console import Reporter, StopRequest, stop_on_signals
-from phrasescore.cli.options import (
-    add_device_options,
-    add_plugin_option,
-    add_quiet_option,
-    add_section_options,
-    add_settings_help,
-    given_options,
-)
+from phrasescore.cli import options
+from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import CommandParser
 from phrasescore.configuration import Sections, Values, flags_of, parse_change, read_toml
 from phrasescore.errors import UsageError, spelled
+from phrasescore.signals import StopRequest, stop_on_signals
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
     from phrasescore.training.checkpoint import Progress
     from phrasescore.training.loop import Evaluation, Start, Trainer
 
-_RISE = 0.05
-"""Rise of the validation loss, relative to its fall, that indicates overfitting."""
-
 
 def add_training_options(
     parser: argparse.ArgumentParser, sections: Sections, presets: dict[str, Values], hidden: Sequence[str] = ()
 ) -> None:
     """Add the options of all training commands; --help-all lists the settings that are not `hidden`."""
-    add_plugin_option(parser)
+    options.add_plugin_option(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="model folder")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings in TOML")
     parser.add_argument(
@@ -45,21 +36,19 @@ def add_training_options(
         metavar="SECTION.KEY=VALUE",
         help="change a setting, as in model.attention=concat; may be given several times; --help-all lists all",
     )
-    parser.add_argument(
-        "--restart", action="store_true", help="start over in a folder that holds a run, and discard its network"
-    )
-    add_device_options(parser)
+    parser.add_argument("--restart", action="store_true", help="start over, and discard the network in the folder")
+    options.add_device_options(parser)
     for name, section in sections.items():
         if flags_of(section):
-            add_section_options(parser, name, section, presets)
+            options.add_section_options(parser, name, section, presets)
     assert isinstance(parser, CommandParser)
-    add_settings_help(parser, sections, presets, hidden)
-    add_quiet_option(parser)
+    options.add_settings_help(parser, sections, presets, hidden)
+    options.add_quiet_option(parser)
 
 
 def given_layers(args: argparse.Namespace, sections: Sections) -> list[Values]:
     """Return the settings of the user: the TOML file, then the command line."""
-    given: Values = {name: given_options(args, kind) for name, kind in sections.items()}
+    given: Values = {name: options.given_options(args, kind) for name, kind in sections.items()}
     for change in args.changes:
         section, key, value = parse_change(change, sections)
         if key in given[section]:
@@ -93,7 +82,7 @@ def run_training(
 
 
 def _train(trainer: Trainer[Any], reporter: Reporter, stop: StopRequest, *, restarted: bool, next_command: str) -> int:
-    from phrasescore.training.loop import Watcher
+    from phrasescore.training.loop import Watcher, is_overfitting
 
     unit = trainer.task.unit
     parameters = sum(p.numel() for p in trainer.network.parameters())
@@ -134,19 +123,6 @@ def _train(trainer: Trainer[Any], reporter: Reporter, stop: StopRequest, *, rest
     )
     reporter.log(f"next: {next_command}")
     return 0
-
-
-def is_overfitting(evaluations: Sequence[Evaluation]) -> bool:
-    """Return whether the validation loss has risen while the training loss fell.
-
-    The threshold is relative to the total fall of the validation loss since the first evaluation. Held-out pairs of a
-    table cannot show overfitting, because they come from the same sentences as the training pairs.
-    """
-    measured = [(one.validation.per_example, one.training_loss) for one in evaluations if one.validation is not None]
-    if not measured:
-        return False
-    (first, _), (lowest, at_lowest), (last, at_last) = measured[0], min(measured), measured[-1]
-    return last - lowest > _RISE * (first - lowest) and at_last < at_lowest
 
 
 def _status_line(progress: Progress, unit: str, measured: str) -> str:

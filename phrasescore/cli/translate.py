@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import (
-    add_device_options,
-    add_model_option,
-    add_quiet_option,
-    add_section_options,
-    given_options,
-    load_networks,
-    path_or_standard_stream,
-    positive,
-)
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, require_writable
 from phrasescore.model_files import files_of_models
@@ -31,7 +21,7 @@ from phrasescore.tokenisation import tokenise_lines
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
-    from phrasescore.translator import Translation, Translator
+    from phrasescore.translator import Translator
 
 _BATCHES_AT_ONCE = 32
 _PICTURES = 4
@@ -50,28 +40,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "phrasescore translate test.en -m s2s --beam 10 --n-best 10 --json -o test.nbest.json",
         ),
     )
-    parser.add_argument(
-        "text",
-        type=path_or_standard_stream,
-        nargs="?",
-        default="-",
-        metavar="TEXT",
-        help="tokenised text (default: standard input)",
-    )
-    add_model_option(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=path_or_standard_stream,
-        default="-",
-        metavar="FILE",
-        help="translations, compressed by the suffix of the name (default: standard output)",
-    )
+    options.add_input(parser, "text", "tokenised text")
+    options.add_model_option(parser)
+    options.add_output(parser, "translations, compressed by the suffix of the name (default: standard output)")
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print one JSON object per line: the source and its translations, best first, each with its score ln "
-        "p(target | source), the value that the search ranked it by, its number of samples, and its attention weights",
+        help="print one JSON object per line: the source, and its translations with scores and attention weights",
     )
     parser.add_argument(
         "--attention",
@@ -80,22 +55,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help=f"draw the attention weights of the first {_PICTURES} sentences into a .png, .svg or .pdf file",
     )
     parser.add_argument(
-        "--tokenise",
-        metavar="LANGUAGE",
-        help="tokenise the input first, by the rules of sacremoses for this language, such as en",
+        "--tokenise", metavar="LANGUAGE", help="tokenise the input first, by the rules for this language, such as en"
     )
-    parser.add_argument(
-        "--batch-size", type=positive, default=64, metavar="N", help="sentences per batch (default: %(default)s)"
-    )
-    add_section_options(parser, "search", SearchConfig)
-    add_device_options(parser)
-    add_quiet_option(parser)
+    batch = "sentences per batch (default: %(default)s)"
+    parser.add_argument("--batch-size", type=options.positive, default=64, metavar="N", help=batch)
+    options.add_section_options(parser, "search", SearchConfig)
+    options.add_device_options(parser)
+    options.add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
-    config = SearchConfig.checked(given_options(args, SearchConfig))
+    config = SearchConfig.checked(options.given_options(args, SearchConfig))
     if config.n_best > 1 and not args.json:
         raise UsageError(f"{spelled('n_best')}: needs {spelled('json')}; add it")
     from phrasescore.translator import Translator
@@ -103,12 +75,11 @@ def run(args: argparse.Namespace) -> int:
     if args.attention:
         check_picture("attention", args.attention)
     require_writable(args.output, args.attention, inputs=[args.text, *files_of_models(args.models)])
-    scorer, reporter, name = load_networks(args), Reporter(quiet=args.quiet), display_name(args.text)
+    reporter, name = Reporter(quiet=args.quiet), display_name(args.text)
+    scorer = options.load_networks(args, reporter)
     translator = Translator(scorer, config, args.batch_size)
     if args.attention and not translator.has_attention:
         raise UserError(f"{spelled('attention')}: this network has no attention to draw; leave it out")
-    if scorer.note is not None:
-        reporter.log(scorer.note)
     is_typed = (args.text, args.output) == (STANDARD_STREAM, STANDARD_STREAM) and sys.stdin.isatty()
     if is_typed:
         print("one sentence a line, Ctrl-D to end", file=sys.stderr)
@@ -129,28 +100,19 @@ def _translate(
     args: argparse.Namespace, translator: Translator, chunks: Iterable[list[bytes]], progress: Reporter
 ) -> list[Alignment]:
     """Write the translations of the lines; return the first alignments."""
+    from phrasescore.translator import as_json
+
     alignments: list[Alignment] = []
     done, started = 0, time.monotonic()
     with open_output(args.output) as output, progress.task("translating") as task:
         for lines in chunks:
             sentences = lines if args.tokenise is None else tokenise_lines(lines, args.tokenise)
             for sentence, found in zip(sentences, translator.translate(sentences, done), strict=True):
-                output.write((_record(sentence, found, args) if args.json else found[0].text if found else b"") + b"\n")
+                line = as_json(sentence, found, sampled=args.sample) if args.json else found[0].text if found else b""
+                output.write(line + b"\n")
                 if found and found[0].attention_TL is not None and len(alignments) < _PICTURES:
                     alignments.append(Alignment(split_words(sentence), found[0].words, found[0].attention_TL))
             output.flush()
             done += len(sentences)
             task.update(None, f"{done:,} sentences, {done / (time.monotonic() - started):,.0f} sentences/s")
     return alignments
-
-
-def _record(sentence: bytes, translations: list[Translation], args: argparse.Namespace) -> bytes:
-    records: list[dict[str, Any]] = []
-    for one in translations:
-        records.append({"text": str(one), "score": one.log_prob, "value": one.value})
-        if args.sample:
-            records[-1]["times"] = one.times
-        if one.attention_TL is not None:
-            records[-1]["attention"] = [[round(weight, 4) for weight in row] for row in one.attention_TL.tolist()]
-    record = {"source": sentence.decode("utf-8", "replace"), "translations": records}
-    return json.dumps(record, ensure_ascii=False).encode()

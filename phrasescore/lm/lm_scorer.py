@@ -25,8 +25,7 @@ from phrasescore.phrases import Phrases
 from phrasescore.scoring.columns import SCORE, UNKNOWN_TARGET, Column
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores, require_unchanged
-from phrasescore.vocabulary import END, UNKNOWN
-from phrasescore.word_counts import WordCounts
+from phrasescore.vocabulary import END, UNKNOWN, WordCounts
 from phrasescore.words import split_words
 
 _ROWS = {"cpu": 1024, "cuda": 16384}

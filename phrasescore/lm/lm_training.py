@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from phrasescore.device import Device
+from phrasescore.device import Device, on_device
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
 from phrasescore.lm.lm_settings import LmSettings
@@ -34,7 +34,6 @@ from phrasescore.training.loop import OPTIMISERS, Start, Trainer
 from phrasescore.training.run_folder import absolute_paths, run_folder
 from phrasescore.training.task import BatchLoss, Examples, Task
 from phrasescore.training.training_config import fixed_values
-from phrasescore.transfer import on_device
 from phrasescore.vocabulary import Vocabulary
 
 _BATCH = 4096

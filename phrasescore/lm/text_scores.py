@@ -14,8 +14,10 @@ from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
 from phrasescore.lm.lm_scorer import NeuralLmScorer
 from phrasescore.log_probs import perplexity
-from phrasescore.scoring.given_pairs import Text, clean_text
+from phrasescore.model_files import described
+from phrasescore.scoring.occurrences import Text, clean_text
 from phrasescore.text import Log, chunks, no_log, utf8_lines
+from phrasescore.versions import versions
 from phrasescore.words import split_words
 
 Floats = NDArray[np.float64]
@@ -83,6 +85,45 @@ class TextScores:
         ngrams = None if backoff is None else Path(backoff)
         scorer = NeuralLmScorer.load(Path(model), choose_device(device, precision), ngrams, unnormalised=unnormalised)
         return cls(scorer, interpolate if weight_text is None else learn_weight(scorer, Path(weight_text), log))
+
+    def summary(self) -> str:
+        """Return counts and perplexities as a table for people."""
+        found = self.perplexity
+        rows = [
+            ("sentences", f"{self.sentences:,}"),
+            ("words and ends of sentences", f"{self.words:,}"),
+            ("words outside the shortlist", f"{self.outside_shortlist:,}"),
+            ("perplexity of the neural language model", f"{found['network']:.3f}"),
+        ]
+        if self.unknown_to_backoff is None:
+            advice = f"no distribution over words; give {spelled('backoff')}"
+            rows.append(("", f"words outside the shortlist share one probability: {advice}"))
+        else:
+            rows.append(("perplexity of the back-off model", f"{found['backoff']:.3f}"))
+            rows.append(("words unknown to the back-off model", f"{self.unknown_to_backoff:,}"))
+        if self.scorer.unnormalised:
+            rows.append(("", "the network's scores are not normalised, so its perplexity is an estimate"))
+        if self.weight is not None:
+            rows.append(("weight of the neural language model", f"{self.weight:.4f}"))
+            rows.append(("perplexity of the interpolation", f"{found['interpolation']:.3f}"))
+        return "".join(f"{name:41}{value}\n" for name, value in rows)
+
+    def report(self, model: Path, text: str | Path, backoff: Path | None, weight_text: Path | None) -> dict[str, Any]:
+        """Return the perplexities and their provenance; digests are those of the files as stored."""
+        counts = ("sentences", "words", "outside_shortlist", "unknown_to_backoff")
+        device = self.scorer.device
+        return {
+            "schema": 1,
+            "model": {"folder": str(model), "weights_sha256": self.scorer.fingerprint},
+            "backoff": backoff and described(backoff),
+            "unnormalised": self.scorer.unnormalised,
+            "text": {**described(text), **{name: getattr(self, name) for name in counts}},
+            "weight": self.weight,
+            "weight_text": weight_text and described(weight_text),
+            "perplexity": self.perplexity,
+            "computing": {"device": str(device.torch_device), "precision": device.precision},
+            "versions": versions(),
+        }
 
     @property
     def perplexity(self) -> dict[str, float | None]:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from phrasescore.errors import UserError
 from phrasescore.nn.prefix_tree import Rows, take_rows
-from phrasescore.registry import Registry
+from phrasescore.plugins import Registry
 
 _CHUNK = 1 << 24
 """Elements of the annotations that are gathered at once."""

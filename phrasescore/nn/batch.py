@@ -18,9 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from phrasescore.device import on_device
 from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes, rounded_up
 from phrasescore.phrases import Phrases, PhrasesInSentences, offsets_of
-from phrasescore.transfer import on_device
 from phrasescore.vocabulary import END
 
 T = TypeVar("T")

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from phrasescore.device import on_device
 from phrasescore.errors import UserError, spelled
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import FARTHEST, Reading, SourceBatch
 from phrasescore.nn.prefix_tree import PrefixTree, take_rows
 from phrasescore.nn.units import UNITS, RecurrentUnit
-from phrasescore.registry import Registry
-from phrasescore.transfer import on_device
+from phrasescore.plugins import Registry
 
 
 class WordEmbedding(nn.Module):

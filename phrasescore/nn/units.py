@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.nn.architecture import Biases
-from phrasescore.registry import Registry
+from phrasescore.plugins import Registry
 
 
 class RecurrentUnit(nn.Module):

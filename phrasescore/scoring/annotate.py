@@ -23,23 +23,25 @@ from phrasescore.files import (
     sha256_of_input,
 )
 from phrasescore.files.resumable import resumable_output
-from phrasescore.scoring.annotate_config import AnnotateConfig
-from phrasescore.scoring.columns import NEUTRAL
+from phrasescore.scoring.annotate_config import AnnotateConfig, phrases_in_texts
+from phrasescore.scoring.columns import FLOOR, NEUTRAL
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, ScoringTask
 from phrasescore.scoring.shards import describe_shard, description_of
 from phrasescore.table.entry import Entry, LineFault, cut_line
 from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.table.reader import CHUNK_LINES, Block, Chunk, LineChecker, count_blocks, read_blocks
-from phrasescore.table.selection import phrases_in_texts
 from phrasescore.text import Log, counted, no_log
-from phrasescore.word_counts import WordCounts
+from phrasescore.versions import versions
+from phrasescore.vocabulary import WordCounts
 from phrasescore.workers import map_ordered, start_workers
 
 FEW_CHUNKS = 2
 """Chunks that take less time than starting worker processes."""
 _KILLED = "annotating: a process was killed, most likely because memory ran out; use fewer processes"
 _DEFAULTS = AnnotateConfig()
+_SCHEMA = 6
+"""Version of the report."""
 
 Append = Callable[[bytes, dict[str, Any]], object]
 Progress = Callable[["Counts", float | None], None]
@@ -64,11 +66,6 @@ class Counts:
     columns_before: int | None = None
     columns_after: int | None = None
     first_fault: str | None = None
-
-    @property
-    def lines_filtered_out(self) -> int:
-        """Lines with other sources than those to keep."""
-        return self.lines_read - self.lines_written
 
     def add(self, later: Counts) -> None:
         """Add the counts of later lines."""
@@ -201,6 +198,35 @@ def make_task(
         phrases_in_texts(config.only_sources_in, log=log) if config.only_sources_in else None,
         None if output is None else compression_for(output),
     )
+
+
+def report_on(
+    table: str | Path,
+    digest: str | None,
+    scorer: PhraseScorer,
+    output: str | Path,
+    config: AnnotateConfig,
+    counts: Counts,
+) -> dict[str, Any]:
+    """Return the counts and the provenance of the scores; `digest` is the SHA-256 of the table."""
+    options = {name: getattr(config, name) for name in ("replace_last", "limit", "shard", "on_error")}
+    return {
+        "schema": _SCHEMA,
+        "input": str(table),
+        "input_sha256": digest,
+        "output": str(output),
+        "scorer": {
+            "folders": list(map(str, scorer.folders)),
+            "sha256": scorer.fingerprint,
+            "direction": scorer.direction,
+        },
+        "columns": [column.name for column in config.columns_of(scorer)],
+        "floor": FLOOR,
+        "options": {**options, "only_sources_in": list(map(str, config.only_sources_in))},
+        "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
+        "counts": asdict(counts),
+        "versions": versions(),
+    }
 
 
 def _blocks(table: str | Path, config: AnnotateConfig, block_lines: int) -> Iterator[Block]:

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from phrasescore.device import Device, Precision, choose_device
+from phrasescore.device import Device, Precision, choose_device, fetch
 from phrasescore.errors import UserError, spelled
 from phrasescore.log_probs import require_log_probs
 from phrasescore.model_folder import TrainedModel, load_model
@@ -32,9 +32,7 @@ from phrasescore.scoring.columns import PER_WORD, SCORE, UNKNOWN_BOTH, UNKNOWN_S
 from phrasescore.scoring.occurrences import Context, Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores, fingerprint_of
 from phrasescore.table.factors import SURFACE
-from phrasescore.transfer import fetch
-from phrasescore.vocabulary import UNKNOWN
-from phrasescore.word_counts import WordCounts
+from phrasescore.vocabulary import UNKNOWN, WordCounts
 
 _BATCH_PAIRS = {"cpu": 4096, "cuda": 65536}
 _SYMBOLS_A_PAIR = 12

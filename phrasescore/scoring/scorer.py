@@ -23,12 +23,11 @@ from phrasescore.device import Device, Precision, choose_device, one_thread, set
 from phrasescore.errors import UserError, spelled
 from phrasescore.model_files import model_kind
 from phrasescore.pairs import Direction
-from phrasescore.plugins import load_plugins, loaded_plugins, plugins_blamed
-from phrasescore.registry import NotRegisteredError, Registry
+from phrasescore.plugins import NotRegisteredError, Registry, load_plugins, loaded_plugins, plugins_blamed
 from phrasescore.scoring.columns import SCORE, Column
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.table.factors import Factors
-from phrasescore.word_counts import WordCounts
+from phrasescore.vocabulary import WordCounts
 from phrasescore.workers import Reloadable
 
 _NO_WORDS = WordCounts()

@@ -19,7 +19,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import compression_for, open_output, open_regular, require_writable, sha256_of, write_json
 from phrasescore.files.documents import read_json
 from phrasescore.files.resumable import FORMAT, names_of_changes
-from phrasescore.table.selection import Shard
+from phrasescore.scoring.annotate_config import Shard
 
 _BYTES_AT_ONCE = 1 << 20
 _AGAIN = "run its job again"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, Generic
@@ -15,7 +15,7 @@ from torch import nn
 
 from phrasescore.errors import UserError, spelled
 from phrasescore.files import finite
-from phrasescore.registry import Registry
+from phrasescore.plugins import Registry
 from phrasescore.text import Log, ProgressCallback, counted, no_log, no_progress
 from phrasescore.training.checkpoint import Progress, RunState
 from phrasescore.training.ranks import ALONE, Ranks
@@ -32,6 +32,8 @@ _LOOK_EVERY = 20
 """Updates between reads of the loss, because each read synchronises with the device."""
 _SAVE_SECONDS = 600.0
 """Maximum seconds between saves, which limits the loss of work after a kill."""
+_RISE = 0.05
+"""Rise of the validation loss, relative to its fall, that indicates overfitting."""
 _SEEDS_A_RANK = 1 << 24
 """Distance between the seeds of ranks: dropout masks of ranks do not repeat within this number of updates."""
 
@@ -260,3 +262,16 @@ class Trainer(Generic[TaskT]):
             self.state.save_weights()
         self.watcher.on_evaluation(evaluation)
         return progress
+
+
+def is_overfitting(evaluations: Sequence[Evaluation]) -> bool:
+    """Return whether the validation loss has risen while the training loss fell.
+
+    The threshold is relative to the total fall of the validation loss since the first evaluation. Held-out pairs of a
+    table cannot show overfitting, because they come from the same sentences as the training pairs.
+    """
+    measured = [(one.validation.per_example, one.training_loss) for one in evaluations if one.validation is not None]
+    if not measured:
+        return False
+    (first, _), (lowest, at_lowest), (last, at_last) = measured[0], min(measured), measured[-1]
+    return last - lowest > _RISE * (first - lowest) and at_last < at_lowest

@@ -1,4 +1,4 @@
-"""Train an encoder-decoder on phrase pairs of a table, or on sentence pairs.
+"""Train an encoder-decoder on phrase pairs of a table or in context, or on sentence pairs.
 
 Legend: P pairs of a batch, I predicted symbols of all of them (words and end symbols).
 """
@@ -16,14 +16,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from phrasescore.aligned_phrases import AlignedPhrases, extract_phrases
+from phrasescore.device import on_device
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
 from phrasescore.parallel_text import MeasuredLoss
-from phrasescore.training.batches import are_short, batches_of_epoch, sample_of_epoch
+from phrasescore.training.batches import SHORT, are_short, batches_of_epoch, sample_of_epoch
 from phrasescore.training.evaluation import PairLoss, SentenceLoss, in_batches, pair_loss, sentence_loss
 from phrasescore.training.task import BatchLoss, Examples, Task
-from phrasescore.transfer import on_device
 
 
 @dataclass(frozen=True)
@@ -108,3 +109,76 @@ class SentenceTask(PairTask):
     def measure(self, pairs: PhrasePairs) -> SentenceLoss:
         """Return the loss, teacher-forced and free-running."""
         return sentence_loss(self.network, pairs, self.device, self.measured)
+
+
+_MEASURED_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class ContextTask(Task):
+    """Maximises the mean ln p(target phrase | source phrase, source sentence).
+
+    Examples are visits to sentences, numbered across epochs. Each visit draws some phrase pairs of the sentence at
+    random. The sentence is encoded once for all of them.
+    """
+
+    unit: ClassVar[str] = "sentence"
+
+    network: EncoderDecoder
+    held_out: AlignedPhrases
+    """Phrase pairs of other sentences of the same text."""
+    validation: AlignedPhrases | None
+    """Phrase pairs of another text, if there is one."""
+    sentences: PhrasePairs
+    """All sentences, with their alignment."""
+    lines: Examples
+    """The sentences to learn from."""
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """Number of batches per epoch."""
+        return -(-len(self.lines) // self.config.batch_size)
+
+    def batches(self, epoch: int) -> Iterator[Examples]:
+        """Yield the visits of each batch of an epoch."""
+        for lines in batches_of_epoch(self.sentences, self.lines, self.config.batch_size, self.config.seed, epoch):
+            yield lines + epoch * len(self.sentences)
+
+    def loss(self, examples: Examples) -> BatchLoss:
+        """Return the mean negative log-likelihood of the pairs drawn by the visits."""
+        found = extract_phrases(self.sentences.take(examples % len(self.sentences)))
+        drawn = self.drawn(examples, found)
+        if not len(drawn):
+            # No phrase pair is consistent with these alignments.
+            return BatchLoss(torch.zeros((), device=self.device.torch_device), 0)
+        batch = _batch_of(found.take(drawn), self.network)
+        log_prob_I: Tensor = self.network(batch.to(self.device.torch_device), self.config.teacher_forcing)
+        return BatchLoss(-log_prob_I.sum() / batch.pairs, batch.pairs)
+
+    def drawn(self, examples: Examples, found: AlignedPhrases) -> NDArray[np.int64]:
+        """Draw a limited number of pairs for each visit; long pairs are drawn less often.
+
+        Draws depend only on the visit, not on the rest of the batch. Weighted sampling without replacement: draw an
+        exponentially distributed number for each pair, with its weight as the rate, and take the smallest ones.
+        """
+        is_short = (found.source.lengths <= SHORT) & (found.target.lengths <= SHORT)
+        pairs = np.bincount(found.source.sentence_S, minlength=len(examples))
+        random = (np.random.default_rng([self.config.seed, 4, visit]) for visit in examples.tolist())
+        waits = np.concatenate([one.exponential(size=number) for one, number in zip(random, pairs, strict=True)])
+        order = np.lexsort((waits / np.where(is_short, 1.0, self.config.long_pairs), found.source.sentence_S))
+        rank = np.arange(len(order)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
+        return order[rank < self.config.pairs_a_sentence]
+
+    def measure(self, pairs: AlignedPhrases) -> PairLoss:
+        """Return the mean loss on phrase pairs in context, unweighted."""
+        starts = range(0, len(pairs), _MEASURED_AT_ONCE)
+        some = (pairs.take(np.arange(start, min(start + _MEASURED_AT_ONCE, len(pairs)))) for start in starts)
+        return pair_loss(self.network, (_batch_of(part, self.network) for part in some), self.device)
+
+
+def _batch_of(pairs: AlignedPhrases, network: EncoderDecoder) -> PairBatch:
+    """Return a batch of pairs, longest target first."""
+    pairs = pairs.take(np.lexsort((-pairs.source.lengths, -pairs.target.lengths)))
+    batch = PairBatch.apart(pairs.source, pairs.target.alone())
+    network.prepare(batch)
+    return batch

@@ -310,7 +310,7 @@ def test_nothing_is_started_over_on_standard_output(small_table: Path) -> None:
 
 
 @pytest.mark.parametrize(("share", "is_none"), [("0.001", True), ("0.5", False)])
-def test_that_nothing_is_held_out_is_said(small_table: Path, tmp_path: Path, share: str, is_none: bool) -> None:
+def test_training_without_held_out_data_is_logged(small_table: Path, tmp_path: Path, share: str, is_none: bool) -> None:
     done = run(
         "train",
         small_table,
@@ -372,7 +372,7 @@ def test_a_given_budget_replaces_that_of_the_preset(small_table: Path, tmp_path:
     assert [training[key] for key in ("max_updates", "epochs", "max_minutes")] == [2, None, None]
 
 
-def test_what_nobody_says_follows_the_table_and_is_said(small_table: Path, tmp_path: Path) -> None:
+def test_settings_by_size_are_logged(small_table: Path, tmp_path: Path) -> None:
     done = run("train", small_table, "-o", tmp_path / "rnn", *TINY_OPTIONS.split())
     said, description = done.stderr.decode(), json.loads((tmp_path / "rnn/config.json").read_text())
     assert "\nby the size of the data: --dropout 0.6, --max-updates 94\n" in said
@@ -548,7 +548,7 @@ def test_a_table_is_not_printed_on_a_terminal_by_accident(small_table: Path) -> 
     assert printed("-o", "-", "-q")[1].count(b"\n") == 600
 
 
-def test_words_that_the_network_does_not_know_are_told_of(tmp_path: Path) -> None:
+def test_words_that_the_network_does_not_know_are_reported(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"".join(b"xx%d ||| yy%d ||| 0.5 0.5\n" % (n, n) for n in range(9)))
     said = run("annotate", tmp_path / "table", "-m", MODEL, "-o", tmp_path / "out").stderr.decode()
     for side in ("source", "target"):
@@ -562,7 +562,7 @@ def test_words_that_the_network_does_not_know_are_told_of(tmp_path: Path) -> Non
     assert run("score", "-m", MODEL, stdin=b"the dogs\tles chiens\n").stderr == b""
 
 
-def test_a_filter_that_keeps_almost_nothing_is_told_of(small_table: Path, tmp_path: Path) -> None:
+def test_a_filter_that_keeps_almost_nothing_is_reported(small_table: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("The Text Is Cased As The Table Is Not .\n")
     arguments = ["annotate", str(small_table), "-m", MODEL, "-o", str(tmp_path / "out"), "--only-sources-in"]
@@ -664,7 +664,7 @@ def test_standard_input_is_one_input_only(arguments: tuple[str, ...]) -> None:
     assert b"-: standard input can be one input only; give files for the others" in done.stderr
 
 
-def test_faulty_lines_are_told_of_whether_they_are_kept_or_not() -> None:
+def test_faulty_lines_are_reported_whether_they_are_kept_or_not() -> None:
     table = b"the ||| le ||| 1\nbroken\n"
     options: list[str | Path] = ["--on-error", "keep", "--only-sources-in", MINI / "test.en"]
     done = run("annotate", "-", "-m", MODEL, *options, stdin=table)
@@ -764,7 +764,7 @@ def test_nothing_is_pickled_or_evaluated() -> None:
         (make_smt_parser, "tune ini --source s -o o --reference a b --reference c", "reference"),
     ],
 )
-def test_what_an_option_is_given_twice_is_joined(
+def test_values_of_a_repeated_option_are_joined(
     make: Callable[[], argparse.ArgumentParser], command: str, name: str
 ) -> None:
     assert [str(path) for path in getattr(make().parse_args(command.split()), name)] == ["a", "b", "c"]

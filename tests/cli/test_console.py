@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from phrasescore.cli.console import Reporter, interrupt_on_signals, parse_arguments, run_command, stop_on_signals
+from phrasescore.cli.console import Reporter, parse_arguments, run_command
 from phrasescore.cli.parser import CommandParser
 from phrasescore.errors import UserError
 from phrasescore.plugins import plugins_blamed
+from phrasescore.signals import interrupt_on_signals, stop_on_signals
 from tests.cli.running import ENVIRONMENT
 
 
@@ -201,7 +202,7 @@ def test_wrong_usage_on_a_full_standard_error_where_python_lets_its_error_throug
     assert ended.value.code == 2
 
 
-def test_a_full_standard_output_is_told_of() -> None:
+def test_a_full_standard_output_is_reported() -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [*PHRASESCORE, "--version"], stdout=full, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=60, check=False

@@ -94,7 +94,7 @@ def test_interpolation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert found[name] <= min(fixed) + 0.1
 
 
-def test_the_report_has_what_the_perplexities_rest_on(
+def test_the_report_has_the_inputs_of_the_perplexities(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ("--backoff", ARPA, "--weight-text", MINI / "dev.fr", "--summary")
@@ -197,7 +197,7 @@ def test_wrong_usage_is_exit_code_2(arguments: str, message: str, capsys: pytest
     assert message in capsys.readouterr().err
 
 
-def test_what_nothing_would_end_is_not_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_without_a_budget_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Training needs a budget if no sentences can be held out: a thousandth of 999 sentences rounds to none."""
     (tmp_path / "text").write_bytes(b"".join((MINI / "train.fr").read_bytes().splitlines(keepends=True)[:999]))
     command = ["lm", "train", str(tmp_path / "text"), "-o", str(tmp_path / "lm"), "--preset", "cho2014"]
@@ -219,7 +219,7 @@ def test_the_paper_s_sizes() -> None:
     assert not BUDGET & training.keys()
 
 
-def test_what_other_networks_learn_by_is_not_offered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_of_other_networks_are_not_offered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["lm", "train", "--help-all"])
     said = capsys.readouterr().out

@@ -7,10 +7,9 @@ import pytest
 from phrasescore.cli import make_parser
 from phrasescore.cli.console import duration
 from phrasescore.cli.train import settings_of
-from phrasescore.cli.training import is_overfitting
 from phrasescore.errors import UsageError
 from phrasescore.training.evaluation import PairLoss
-from phrasescore.training.loop import Evaluation
+from phrasescore.training.loop import Evaluation, is_overfitting
 from phrasescore.training.settings import Settings
 
 
@@ -31,7 +30,7 @@ def evaluation(training: float, validation: float | None) -> Evaluation:
         ([], False),
     ],
 )
-def test_learning_by_heart_is_a_validation_loss_that_rises_while_the_other_falls(
+def test_overfitting_is_a_rising_validation_loss_and_a_falling_training_loss(
     losses: list[tuple[float, float | None]], by_heart: bool
 ) -> None:
     assert is_overfitting([evaluation(*pair) for pair in losses]) == by_heart
@@ -71,7 +70,7 @@ def settings(*options: str) -> Settings:
         ("--preset cho2014", set()),
     ],
 )
-def test_what_is_given_does_not_follow_the_table(options: str, by_size: set[str]) -> None:
+def test_given_settings_do_not_depend_on_the_table(options: str, by_size: set[str]) -> None:
     assert settings("table", *options.split()).by_size == by_size
 
 
@@ -109,7 +108,7 @@ def test_a_pass_takes_all_sentences() -> None:
         ("[model]\nmaxout = 9", ["t"], "`maxout`: has no effect with `readout` att"),
     ],
 )
-def test_what_a_file_gives_without_effect_is_refused(
+def test_settings_of_a_file_without_effect_are_rejected(
     tmp_path: Path, lines: str, options: list[str], message: str
 ) -> None:
     (tmp_path / "settings.toml").write_text(lines)

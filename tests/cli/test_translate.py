@@ -163,7 +163,7 @@ def test_the_picture_shows_where_attention_looked(translate: Run, copier: Path, 
         ("nowhere/a.png", "nowhere is no folder; check the path"),
     ],
 )
-def test_a_picture_that_cannot_be_is_refused_before_the_work(
+def test_an_impossible_picture_is_rejected_before_the_work(
     translate: Run, copier: Path, picture: str, message: str
 ) -> None:
     options: list[str | Path] = [

@@ -73,7 +73,7 @@ def test_pairs_are_dropped_for_a_reason() -> None:
     assert dropped == dict.fromkeys(bad, 1)
 
 
-def test_uneven_is_what_is_not_usual_between_the_languages() -> None:
+def test_unequal_lengths_are_relative_to_the_languages() -> None:
     dropped: Counter[str] = Counter()
     pairs = [("abc " * (10 + i), "x" * (10 + i)) for i in range(9)]
     assert sentences.keep_good(pairs, dropped) == pairs
@@ -86,7 +86,7 @@ def test_a_held_out_source_or_target_leaves_the_training_text() -> None:
     assert dropped["shared with dev or test"] == 3
 
 
-def test_an_empty_part_is_refused_and_leaves_no_folder(tmp_path: Path) -> None:
+def test_an_empty_part_is_rejected_and_leaves_no_folder(tmp_path: Path) -> None:
     parts = {"train": Part(["a"], [["b"]]), "dev": Part([], [[]]), "test": Part(["a"], [["b"]])}
     with pytest.raises(UserError, match="no sentence is left for dev of en-fr"):
         write_corpus(tmp_path / "out", Corpus(parts, {}, tokenised=True), {"name": "x", "source": "en", "target": "fr"})
@@ -154,7 +154,7 @@ def test_a_missing_file_is_named_with_where_to_get_it(captions: Path, tmp_path: 
     assert not (tmp_path / "out").exists()
 
 
-def test_sides_of_unequal_length_are_refused(captions: Path, tmp_path: Path) -> None:
+def test_sides_of_unequal_length_are_rejected(captions: Path, tmp_path: Path) -> None:
     (captions / "val.lc.norm.tok.fr").write_text("one line\n")
     with pytest.raises(UserError, match="val has 2 lines of en but 1 of fr"):
         prepare("multi30k", tmp_path / "out", "en", "fr", origin=captions)
@@ -183,7 +183,7 @@ def test_another_text_takes_the_place_of_the_first(captions: Path, tmp_path: Pat
     assert second.description["sha256"]["dev.fr"] != first.description["sha256"]["dev.fr"]
 
 
-def test_a_folder_with_other_settings_is_refused(captions: Path, tmp_path: Path) -> None:
+def test_a_folder_with_other_settings_is_rejected(captions: Path, tmp_path: Path) -> None:
     prepare("multi30k", tmp_path / "out", "en", "fr", origin=captions)
     before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     with pytest.raises(UserError, match="data set of another source and target"):
@@ -202,7 +202,7 @@ def test_a_folder_with_other_settings_is_refused(captions: Path, tmp_path: Path)
         ("de", ["kjv"], "has no versions to choose"),
     ],
 )
-def test_what_a_data_set_has_not_is_refused(
+def test_missing_parts_of_a_data_set_are_rejected(
     captions: Path, tmp_path: Path, target: str, versions: list[str], fault: str
 ) -> None:
     with pytest.raises(UserError, match=fault):
@@ -346,7 +346,7 @@ def test_no_message_is_shared_between_the_parts(software: Path, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("source", "target", "fault"), [("de", "fr", "one of the languages must be en"), ("en", "xx", "no catalogue has")]
 )
-def test_languages_without_messages_are_refused(
+def test_languages_without_messages_are_rejected(
     software: Path, tmp_path: Path, source: str, target: str, fault: str
 ) -> None:
     with pytest.raises(UserError, match=fault):
@@ -452,7 +452,7 @@ def test_headings_of_psalms_are_left_out(bibles: Path, tmp_path: Path) -> None:
     ("language", "versions", "fault"),
     [("fr", ["kjv", "elberfelder"], "elberfelder is no version of en or fr"), ("xx", [], "has no version in xx")],
 )
-def test_unknown_versions_are_refused(
+def test_unknown_versions_are_rejected(
     bibles: Path, tmp_path: Path, language: str, versions: list[str], fault: str
 ) -> None:
     with pytest.raises(UserError, match=fault):

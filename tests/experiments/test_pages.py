@@ -204,7 +204,7 @@ def test_a_figure_without_a_source_is_found() -> None:
     assert untraced(text) == figures
 
 
-def test_what_is_no_figure_needs_no_source() -> None:
+def test_text_without_figures_needs_no_source() -> None:
     text = (
         "In 2014, 29,000 pairs, `0.4`, [Cho](https://x.org/1406.1078), arXiv 1406.1078, Python 3.11, version 2.13.0\n"
         "    train --dropout 0.5\n<!--= a; b; c -->1.5<!--/--> BLEU\n<!-- table\na\n-->\n| 1.5 |\n<!-- end -->\n"

@@ -463,7 +463,7 @@ def test_scorers_of_phrases_from_tables_to_a_table(tmp_path: Path, capsys: pytes
     assert all(line.endswith("done before") for line in said)
 
 
-def test_what_is_wrong_with_the_last_comparison_is_said_before_the_first(tmp_path: Path) -> None:
+def test_all_comparisons_are_checked_before_the_first(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="nowhere"):
         run(Namespace(configs=["tutorial", str(tmp_path / "nowhere.toml")], output=tmp_path / "out", set=[], gpu=False))
     assert not (tmp_path / "out").exists()

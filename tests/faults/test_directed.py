@@ -158,7 +158,7 @@ UNTRUSTED = [
 
 
 @pytest.mark.parametrize("case", UNTRUSTED, ids=name_of)
-def test_files_of_a_stranger(world: World, case: Directed) -> None:
+def test_untrusted_files(world: World, case: Directed) -> None:
     judge(world, case)
 
 
@@ -306,7 +306,7 @@ TEXTS += [
 
 
 @pytest.mark.parametrize("case", TEXTS, ids=name_of)
-def test_text_is_what_it_is_taken_for(world: World, case: Directed) -> None:
+def test_text_of_the_declared_form_has_no_warning(world: World, case: Directed) -> None:
     judge(world, case)
 
 

@@ -71,7 +71,7 @@ def judge(world: World, name: str, path: str, kind: Kind, *more: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "path", "kind"), list(_texts()))
-def test_a_text_that_is_hardly_what_was_meant(world: World, name: str, path: str, kind: str) -> None:
+def test_a_text_with_few_usable_lines(world: World, name: str, path: str, kind: str) -> None:
     judge(world, name, path, TEXT_KINDS[kind])
 
 

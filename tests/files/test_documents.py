@@ -46,7 +46,7 @@ from tests.conftest import DATA
         (b'\xef\xbb\xbf{"a": 1}', r"is not JSON \(Unexpected UTF-8 BOM"),
     ],
 )
-def test_json_that_is_refused(content: bytes, fault: str) -> None:
+def test_json_that_is_rejected(content: bytes, fault: str) -> None:
     with pytest.raises(UserError, match=rf"^here: {fault}.*; copy it again$"):
         parse_json(content, "here", "copy it again")
 
@@ -66,12 +66,12 @@ def test_json_that_is_refused(content: bytes, fault: str) -> None:
         (b"a = \xff", r"is not TOML \('utf-8' codec can't decode"),
     ],
 )
-def test_toml_that_is_refused(content: bytes, fault: str) -> None:
+def test_toml_that_is_rejected(content: bytes, fault: str) -> None:
     with pytest.raises(UserError, match=rf"^here: {fault}.*; fix it$"):
         parse_toml(content, "here")
 
 
-def test_what_is_within_the_bounds_is_read() -> None:
+def test_input_within_the_bounds_is_read() -> None:
     text = (
         '{"whole": [-9223372036854775808, 18446744073709551615], "deep": ' + "[" * (DEEPEST - 1) + "]" * (DEEPEST - 1)
     )
@@ -109,7 +109,7 @@ def test_lines_of_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [CONFIG, SOURCE_VOCABULARY, WEIGHTS])
-def test_a_model_folder_of_a_stranger_neither_hangs_nor_fills_the_memory(tmp_path: Path, name: str) -> None:
+def test_an_untrusted_model_folder_neither_hangs_nor_fills_the_memory(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "model"
     shutil.copytree(DATA / "stored-model", folder)
     path = folder / name

@@ -77,7 +77,7 @@ def test_a_typed_line_is_read_before_the_next_one(line: bytes) -> None:
 
 
 @pytest.mark.parametrize("compression", ["gz", "zst", "xz", "bz2"])
-def test_what_follows_whole_members_is_one_or_refused(tmp_path: Path, compression: str) -> None:
+def test_bytes_after_a_gzip_member_are_a_member_or_an_error(tmp_path: Path, compression: str) -> None:
     path, texts = tmp_path / "text", [b"first\n" * 4000, b"", b"last\n"]
     *before, last = (compress([text], compression) for text in texts)
     whole = b"".join(before)
@@ -139,7 +139,7 @@ def test_a_file_that_has_more_than_it_says_is_too_large() -> None:
         read_regular(Path("/proc/self/status"), 10)
 
 
-def test_of_what_can_be_read_only_once_there_is_no_hash(tmp_path: Path) -> None:
+def test_a_pipe_has_no_hash(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert sha256_of_input(tmp_path / "pipe") is None
     assert sha256_of_input("-") is None
@@ -152,7 +152,7 @@ def test_a_folder_is_made_with_those_it_lies_in(tmp_path: Path) -> None:
     require_folder(tmp_path / "a/b")
 
 
-def test_what_is_not_there_may_become_a_folder(tmp_path: Path) -> None:
+def test_a_missing_folder_is_created(tmp_path: Path) -> None:
     require_folder(tmp_path / "a")
     assert not (tmp_path / "a").exists()
 

@@ -262,7 +262,7 @@ def test_a_journal_that_was_cut_short(path: Path, cut: int) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 149, 151])
-def test_pieces_that_a_power_failure_has_cost(path: Path, cut: int) -> None:
+def test_chunks_that_a_power_failure_has_cost(path: Path, cut: int) -> None:
     os.truncate(unfinished(path), len(b"".join(CHUNKS[:4])) - cut)
     there = 3 if cut < 150 else 2
     assert note(path) == (
@@ -316,7 +316,7 @@ def test_lengths_that_are_none(path: Path, length: str) -> None:
     assert_complete(path)
 
 
-def test_pieces_of_another_place_are_not_taken(path: Path) -> None:
+def test_chunks_of_another_output_are_not_used(path: Path) -> None:
     """Chunks moved to another position are rejected."""
     first, *entries = journal(path).read_bytes().split(b"\n")
     journal(path).write_bytes(b"\n".join([first, entries[0], entries[2], entries[1], b""]))
@@ -334,7 +334,7 @@ def test_pieces_of_another_place_are_not_taken(path: Path) -> None:
         (RuntimeError("CUDA error"), 1),
     ],
 )
-def test_an_error_leaves_pieces_unless_it_is_about_them(path: Path, error: Exception, left: int) -> None:
+def test_an_error_leaves_chunks_unless_it_is_about_them(path: Path, error: Exception, left: int) -> None:
     path.write_text("old")
 
     def fail() -> None:
@@ -351,7 +351,7 @@ def test_an_error_leaves_pieces_unless_it_is_about_them(path: Path, error: Excep
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
-def test_a_signal_while_pieces_are_looked_at_costs_none(
+def test_a_signal_while_chunks_are_looked_at_costs_none(
     path: Path, monkeypatch: pytest.MonkeyPatch, stop: type[BaseException]
 ) -> None:
     def interrupted(*_: Any) -> None:
@@ -430,7 +430,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert_complete(tmp_path / "folder" / "out")
 
 
-def test_pieces_are_synced_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_are_synced_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
 
     def sync(file: FileIO | int) -> None:

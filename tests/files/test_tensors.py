@@ -33,7 +33,7 @@ def assert_same(found: dict[str, torch.Tensor]) -> None:
     assert all(torch.equal(found[name], tensor) for name, tensor in TENSORS.items())
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_files_are_read(tmp_path: Path) -> None:
     path = tmp_path / "file.safetensors"
     write_tensors(path, TENSORS, FACTS)
     file, tensors = opened(path)
@@ -126,7 +126,7 @@ def test_a_header_that_lies(tmp_path: Path, header: bytes | dict[str, Any]) -> N
         opened(tmp_path / "file")
 
 
-def test_what_is_large_is_not_read(tmp_path: Path) -> None:
+def test_large_files_are_not_read(tmp_path: Path) -> None:
     """Oversized files are rejected without reading them.
 
     Sparse files take no disk space: one is larger than its header states, one has a giant header.

@@ -37,7 +37,7 @@ def _fill_disk_of(file: BinaryIO) -> None:
 
 
 @pytest.mark.parametrize("name", ["out", "out.gz"])
-def test_what_went_wrong_elsewhere_is_not_hidden_by_a_full_disk(tmp_path: Path, name: str) -> None:
+def test_a_full_disk_does_not_hide_another_error(tmp_path: Path, name: str) -> None:
     """An error of one of two outputs is not hidden by the other's failure on a full disk.
 
     The first failure is reported; closing the other file must not replace it.
@@ -55,7 +55,7 @@ def test_what_went_wrong_elsewhere_is_not_hidden_by_a_full_disk(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("name", ["out", "out.gz"])
-def test_a_full_disk_is_told_of_with_the_file_that_lies_on_it(tmp_path: Path, name: str) -> None:
+def test_a_full_disk_is_reported_with_the_file_that_lies_on_it(tmp_path: Path, name: str) -> None:
     def write() -> None:
         with open_output(tmp_path / name) as stream:
             _fill_disk_of(stream)
@@ -66,7 +66,7 @@ def test_a_full_disk_is_told_of_with_the_file_that_lies_on_it(tmp_path: Path, na
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_two_files_the_one_that_has_no_space_is_named(tmp_path: Path) -> None:
+def test_the_file_on_the_full_disk_is_named(tmp_path: Path) -> None:
     def write() -> None:
         with open_output(tmp_path / "out") as stream, open_output("/dev/full") as full:
             stream.write(b"fits")
@@ -283,7 +283,7 @@ def test_a_link_to_itself_is_no_output(tmp_path: Path) -> None:
         write_atomically(tmp_path / "folder" / "out", b"text")
 
 
-def test_a_disk_that_knows_no_locks_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_without_locks_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def flock(file: object, operation: int) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 

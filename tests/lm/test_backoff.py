@@ -63,7 +63,7 @@ def test_a_word_that_spells_a_symbol_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("number", [b"-inf", b"-1e39"])
-def test_a_probability_of_0_is_refused_where_it_is_met(tmp_path: Path, number: bytes) -> None:
+def test_a_probability_of_0_is_rejected_where_it_is_met(tmp_path: Path, number: bytes) -> None:
     """A probability of 0 is an error when a word uses it, although KenLM accepts it."""
     (tmp_path / "lm.arpa").write_bytes(re.sub(rb"\n[^\t\n]*(?=\t(lettre|<unk>)\t)", b"\n" + number, ARPA.read_bytes()))
     model = BackoffModel(tmp_path / "lm.arpa", [b"un"])
@@ -94,7 +94,7 @@ def test_an_unknown_word_that_is_all_but_impossible_has_a_share(tmp_path: Path) 
     assert math.isfinite(BackoffModel(tmp_path / "lm.arpa", [b"a"]).log_share("other", None))
 
 
-def test_shares_where_the_shortlist_takes_more_than_all_there_is(tmp_path: Path) -> None:
+def test_shares_of_a_shortlist_with_more_than_the_whole_probability(tmp_path: Path) -> None:
     """Shares are defined if rounded shortlist probabilities exceed 1.
 
     The remaining probability is then that of the unknown word.

@@ -28,14 +28,14 @@ UNIGRAMS = (
 BINARY = b"mmap lm http://kheafield.com/code format version 5\n\0"
 
 
-def test_a_refusal_of_kenlm_gives_its_cause_alone(tmp_path: Path) -> None:
+def test_a_rejection_of_kenlm_gives_its_cause_alone(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a b\n")
     with pytest.raises(UserError) as caught:
         load_kenlm(tmp_path / "text")
     assert 'text: KenLM cannot read it (first non-empty line was "a b" not \\data\\);' in str(caught.value)
 
 
-def test_a_refusal_of_kenlm_may_quote_bytes_that_are_no_text(tmp_path: Path) -> None:
+def test_a_rejection_of_kenlm_may_quote_bytes_that_are_no_text(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"caf\xe9 b\n")
     with pytest.raises(UserError) as caught:
         load_kenlm(tmp_path / "text")
@@ -45,7 +45,7 @@ def test_a_refusal_of_kenlm_may_quote_bytes_that_are_no_text(tmp_path: Path) -> 
     assert given in told or "text: KenLM cannot read it;" in told
 
 
-def test_a_refusal_of_kenlm_may_have_no_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rejection_of_kenlm_may_have_no_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "text").write_bytes(b"a\n")
 
     class Refuses:
@@ -142,7 +142,7 @@ def test_a_damaged_file_is_told_in_a_sentence(content: bytes, message: str, tmp_
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
-def test_what_is_no_file_is_not_opened(make: Callable[[Path], None], tmp_path: Path) -> None:
+def test_only_files_are_opened_as_models(make: Callable[[Path], None], tmp_path: Path) -> None:
     make(tmp_path / "lm")
     with pytest.raises(UserError, match="lm: is not a file; give an ARPA file or a KenLM binary"):
         load_kenlm(tmp_path / "lm")

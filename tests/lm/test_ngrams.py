@@ -18,7 +18,7 @@ WORDS = st.sampled_from([b"a", b"b", b"<unk>", b"<eos>", b"\xff", "\u2028".encod
 LINES = st.lists(st.lists(WORDS, max_size=4).map(b"  ".join), min_size=1, max_size=6)
 
 
-def test_every_word_and_end_stands_behind_its_context() -> None:
+def test_every_word_and_end_follows_its_context() -> None:
     contexts, words = Ngrams(Phrases.from_lists([[5, 6, 7, 8], [], [9]]), order=4).take(np.arange(8))
     assert words.tolist() == [5, 6, 7, 8, 1, 1, 9, 1]
     assert contexts.tolist() == [
@@ -65,7 +65,7 @@ def test_a_text_has_the_words_and_sentences_of_its_lines(tmp_path: Path, lines: 
         assert (found.ids.tolist(), found.offsets.tolist()) == (expected.ids.tolist(), expected.offsets.tolist())
 
 
-def test_a_text_without_words_is_refused(tmp_path: Path) -> None:
+def test_a_text_without_words_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("\n  \n")
     with pytest.raises(UserError, match="text: has no words; give a tokenised text"):
         read_text(tmp_path / "text")

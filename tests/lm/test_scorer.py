@@ -171,7 +171,7 @@ def test_folders_and_files_that_are_wrong(tmp_path: Path, cpu: Device) -> None:
 
 
 @pytest.mark.parametrize("unnormalised", [False, True])
-def test_a_network_that_gives_no_log_probabilities_is_refused(make_scorer: MakeScorer, unnormalised: bool) -> None:
+def test_a_network_that_gives_no_log_probabilities_is_rejected(make_scorer: MakeScorer, unnormalised: bool) -> None:
     """A network that gives no log-probabilities is an error.
 
     Without normalisation a score above 0 is possible and looks like a valid number.

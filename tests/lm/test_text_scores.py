@@ -36,7 +36,7 @@ def test_perplexities_are_those_of_the_models_alone_and_together(make_scorer: Ma
     assert 0 < weight < 1
 
 
-def test_what_is_absent_is_none(make_scorer: MakeScorer) -> None:
+def test_absent_values_are_none(make_scorer: MakeScorer) -> None:
     scorer = make_scorer(backoff=False)
     found = TextScores(scorer)
     lines = TEXT.read_bytes().splitlines()

@@ -114,7 +114,7 @@ def test_labels_are_the_class_and_a_number_that_only_nameless_features_share() -
     assert [feature.label for feature in ini.features()] == ["LM0", "KENLM0", "Distortion0", "KENLM1", "KENLM2"]
 
 
-def test_weights_before_features_and_sections_in_pieces() -> None:
+def test_weights_before_features_and_sections_in_chunks() -> None:
     ini = parse("[weight]\nA0= 1\n[feature]\nA\n[weight]\nB0= 1 2\n[feature]\nB num-features=2\n[weight]\nA0= 3\n")
     assert [feature.label for feature in ini.features()] == ["A0", "B0"]
     assert ini.weights() == {"A0": [3], "B0": [1, 2]}

@@ -103,7 +103,7 @@ numbers = st.floats(-1e6, 1e6, allow_nan=False)
     words=st.lists(st.sampled_from([b"a", b"&#124;", b"\xc2\xa0", b"="]), max_size=4),
     features=st.dictionaries(st.sampled_from(["LM0", "TM_x", "A1"]), st.lists(numbers, min_size=1, max_size=3)),
 )
-def test_what_is_written_is_read_again(sentence: int, words: list[bytes], features: dict[str, list[float]]) -> None:
+def test_written_files_are_read_again(sentence: int, words: list[bytes], features: dict[str, list[float]]) -> None:
     entry = NbestEntry(sentence, b" ".join(words), format_features(features), b"-1.5")
     again = parse_entry(entry.to_line()[:-1])
     assert again == entry

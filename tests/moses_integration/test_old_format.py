@@ -110,7 +110,7 @@ def test_decoding(old: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert entries[0] == entries[1]
 
 
-def test_what_is_written_has_the_current_format(old: Path) -> None:
+def test_files_have_the_current_format(old: Path) -> None:
     ini = MosesIni.read(old)
     ini.set_weights({"KENLM0": [0.7]})
     ini.write(old.with_name("new.ini"))
@@ -212,7 +212,7 @@ def test_several_models_of_all_kinds(tmp_path: Path) -> None:
         ("[weight-d]", "[x]", r"\[weight-d\] has 0 weights for the 6 scores of LexicalReordering0; give one"),
     ],
 )
-def test_what_cannot_be_converted(before: str, after: str, message: str, tmp_path: Path) -> None:
+def test_values_that_cannot_be_converted(before: str, after: str, message: str, tmp_path: Path) -> None:
     assert before in OLD
     with pytest.raises(UserError, match=message):
         convert(OLD.replace(before, after), tmp_path)

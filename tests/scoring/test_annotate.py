@@ -27,7 +27,7 @@ from phrasescore.scoring.encoder_decoder import EncodedPairs, EncoderDecoderScor
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import load_scorer
 from phrasescore.table.check import check_table
-from phrasescore.word_counts import WordCounts
+from phrasescore.vocabulary import WordCounts
 from tests.conftest import DATA
 from tests.nn.family import config_of
 from tests.scoring.annotating import annotate
@@ -149,7 +149,7 @@ def test_the_only_score_can_be_replaced(tmp_path: Path) -> None:
     assert output.read_bytes() == (tmp_path / "more").read_bytes().replace(b"||| 1 ", b"||| ")
 
 
-def test_doubled_blanks_make_no_words(tmp_path: Path) -> None:
+def test_doubled_spaces_make_no_words(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"the  zebra ||| le  ||| 0.5\nthe zebra |||  la ||| 0.5\n")
     counts = annotate(tmp_path / "table", SCORER, None)
     assert (counts.words.source, counts.words.source_unknown, counts.words.target) == (4, 2, 2)
@@ -162,7 +162,7 @@ def test_only_some_sources(mini_table: Path, tmp_path: Path) -> None:
     expected = [line for line in lines_of(mini_table) if line.split(b" ||| ")[0] in sources]
     assert [without_column(line, 4)[0] for line in lines_of(output)] == expected
     assert counts.lines_written == len(expected) > 0
-    assert counts.lines_filtered_out == 19_385 - len(expected)
+    assert counts.lines_read - counts.lines_written == 19_385 - len(expected)
 
 
 def test_faulty_lines_can_be_kept(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_faulty_lines_are_filtered_by_their_source_too(tmp_path: Path) -> None:
     lines = output.read_bytes().splitlines()
     assert [line.split(b" ||| ")[1] for line in lines] == [b"x", b"le", b"z"]
     assert (lines[0], lines[2]) == (b"the ||| x ||| one 1", b"the ||| z ||| 1 2 1")
-    assert (counts.faulty_lines, counts.faulty_lines_kept, counts.lines_filtered_out) == (4, 2, 3)
+    assert (counts.faulty_lines, counts.faulty_lines_kept, counts.lines_read - counts.lines_written) == (4, 2, 3)
 
 
 def test_a_line_too_long_for_memory_is_passed_through_as_it_is(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_line_too_long_for_memory_is_passed_through_as_it_is(tmp_path: Path) -
     assert (counts.lines_read, counts.lines_written, counts.faulty_lines_kept) == (3, 3, 1)
     counts = annotate(path, SCORER, output, only_sources=[b"the"], on_error="keep", processes=1)
     assert output.read_bytes().splitlines() == [first, third]
-    assert counts.lines_filtered_out == 1
+    assert counts.lines_read - counts.lines_written == 1
 
 
 def test_a_phrase_too_long_to_be_one_gets_neutral_columns(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_phrase_too_long_to_be_one_gets_neutral_columns(tmp_path: Path) -> Non
     assert counts.faulty_lines_kept == 1
 
 
-def test_tables_of_another_kind_are_refused_even_so(tmp_path: Path) -> None:
+def test_tables_of_another_kind_are_rejected_even_so(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
     path.write_bytes(b"the ||| le ||| 0.5\n[X][X] a [X] ||| b ||| 0.1\n")
     with pytest.raises(UserError, match="cannot be scored"):

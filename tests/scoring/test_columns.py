@@ -44,7 +44,7 @@ def test_nine_digits_and_a_floor() -> None:
     assert SCORE.texts(np.array([math.log(1 / 3), -150.0])) == ([b"0.333333333", b"1.01122149e-43"], 1)
 
 
-def test_what_is_not_a_number_is_refused() -> None:
+def test_nan_is_rejected() -> None:
     with pytest.raises(ValueError, match="not a number"):
         SCORE.texts(np.array([-1.0, math.nan]))
 

@@ -28,8 +28,7 @@ from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import load_scorer, require_in_context
 from phrasescore.table.reader import TableReader
-from phrasescore.vocabulary import END, Vocabulary
-from phrasescore.word_counts import WordCounts
+from phrasescore.vocabulary import END, Vocabulary, WordCounts
 from phrasescore.workers import pickled
 from tests.conftest import DATA, MINI, TINY
 from tests.family_reference import pair_log_prob
@@ -290,7 +289,7 @@ def test_damaged_weights_are_noticed(number: float) -> None:
     assert np.isfinite(score(EncoderDecoderScorer(good, choose_device("cpu", "fp32")), some)).all()
 
 
-def test_a_score_above_zero_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_score_above_zero_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """A positive log-probability is an error, except for a small rounding error per symbol."""
     scorer = make_scorer()
     for excess, is_refused in ((0.015, False), (0.025, True)):

@@ -9,10 +9,10 @@ import pandas
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.scoring.given_pairs import clean_pairs, clean_phrases
+from phrasescore.scoring.occurrences import clean_pairs, clean_phrases
 
 
-def test_words_have_one_blank_between_them() -> None:
+def test_words_have_one_space_between_them() -> None:
     assert list(clean_pairs([(" the  dog", b"le\tchien ")])) == [(b"the dog", b"le chien")]
     place: Any = np.array([0, 2])
     assert list(clean_phrases([("  the  dog ", place, " le  chien")])) == [(b"the dog", (0, 2), b"le chien")]
@@ -38,7 +38,7 @@ def test_an_array_has_a_pair_in_each_row(kind: type[Any]) -> None:
 
 
 @pytest.mark.parametrize("array", [["the", "le"], [["the", "le", "un"]], [[1, 2]], [[["the"], ["le"]]]])
-def test_an_array_of_other_things_is_refused(array: Any) -> None:
+def test_an_array_of_other_things_is_rejected(array: Any) -> None:
     with pytest.raises(TypeError, match="pair"):
         list(clean_pairs(np.array(array)))
 
@@ -52,7 +52,7 @@ def test_an_array_of_other_things_is_refused(array: Any) -> None:
         (("the", "le " * 1001), "pair 1, target: has more than 1,000 words"),
     ],
 )
-def test_texts_that_cannot_be_phrases_are_refused(pair: tuple[str, str], message: str) -> None:
+def test_texts_that_cannot_be_phrases_are_rejected(pair: tuple[str, str], message: str) -> None:
     with pytest.raises(UserError) as error:
         list(clean_pairs([pair]))
     assert str(error.value).startswith(message)
@@ -71,7 +71,7 @@ def test_texts_that_cannot_be_phrases_are_refused(pair: tuple[str, str], message
         ((b"the\ndog", (0, 1), "le"), UserError, "phrase 1, sentence: has a line end"),
     ],
 )
-def test_what_is_no_phrase_of_a_sentence_is_refused(phrase: Any, kind: type[Exception], message: str) -> None:
+def test_positions_outside_the_sentence_are_rejected(phrase: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind) as error:
         list(clean_phrases([phrase]))
     assert str(error.value).startswith(message)

@@ -13,7 +13,7 @@ from phrasescore.cli import main
 from phrasescore.errors import UserError
 from phrasescore.scoring.phrase_pair_model import PhrasePairModel, features_of, save_phrase_pair_model
 from phrasescore.scoring.scorer import load_scorer
-from phrasescore.word_counts import WordCounts
+from phrasescore.vocabulary import WordCounts
 from tests.conftest import DATA
 from tests.scoring.annotating import annotate
 

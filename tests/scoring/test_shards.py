@@ -63,7 +63,7 @@ def test_parts_joined_in_any_order_are_the_bytes_of_the_whole(made: Path, tmp_pa
     assert output.read_bytes() == b"".join(part.read_bytes() for part in few)
 
 
-def test_what_is_said_of_a_part(parts: list[Path], tmp_path: Path) -> None:
+def test_messages_about_a_shard(parts: list[Path], tmp_path: Path) -> None:
     """Only a shard has a description file.
 
     A whole table, a dry run and output to a device have none.
@@ -150,7 +150,7 @@ DAMAGE: list[tuple[Callable[[Path], object], str]] = [
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGE)
-def test_parts_that_are_refused(
+def test_parts_that_are_rejected(
     parts: list[Path], tmp_path: Path, damage: Callable[[Path], object], message: str
 ) -> None:
     """Invalid shards are an error and leave the old table."""
@@ -186,7 +186,7 @@ def test_no_part_is_written_over(parts: list[Path], tmp_path: Path, name: str) -
         join_shards(parts, tmp_path / name)
 
 
-def test_of_a_part_that_is_made_again_nothing_is_said_until_it_is_complete(parts: list[Path], tmp_path: Path) -> None:
+def test_a_shard_has_no_description_until_it_is_complete(parts: list[Path], tmp_path: Path) -> None:
     """A shard that is rewritten has no description until it is complete.
 
     The description then covers all lines, including those of the interrupted run.

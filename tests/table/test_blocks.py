@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE
+from phrasescore.scoring.annotate_config import Shard
 from phrasescore.table.reader import Block, LineChecker, Shape, count_blocks, read_blocks
-from phrasescore.table.selection import Shard
 from tests.conftest import MINI
 
 TABLE = MINI / "phrase-table.gz"
@@ -78,7 +78,7 @@ def test_the_first_good_line_says_how_many_columns_there_are(tmp_path: Path) -> 
     st.booleans(),
 )
 @settings(max_examples=30)
-def test_lines_too_long_for_memory_come_in_pieces(
+def test_lines_too_long_for_memory_come_in_chunks(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], block_lines: int, has_end: bool
 ) -> None:
     path = tmp_path_factory.mktemp("long") / "table"
@@ -102,7 +102,7 @@ def test_shards_are_the_table(of: int) -> None:
     assert {len(shard) for shard in shards} <= {count // of, count // of + 1}
 
 
-def test_what_follows_of_a_long_line_stays_with_it() -> None:
+def test_the_rest_of_a_long_line_stays_with_it() -> None:
     blocks = [Block(b"", 1, lines, Shape(1), None) for lines in (5, 0, 0, 5, 0)]
     shards = [[block.lines for block in Shard(number, 2).take(blocks, 2)] for number in (1, 2)]
     assert shards == [[5, 0, 0], [5, 0]]

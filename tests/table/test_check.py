@@ -59,7 +59,7 @@ def test_a_wrong_number_of_scores_is_a_problem_of_every_line(tmp_path: Path) -> 
     assert list(report.first_lines.values()) == [1]
 
 
-def test_what_is_legal_is_no_problem(tmp_path: Path) -> None:
+def test_valid_lines_are_no_problem(tmp_path: Path) -> None:
     lines = (
         b"a ||| b ||| 2.718 0 ||| 0-0 ||| 1 1 1 ||| f 0.5 ||| {{Counts 1 2}}",
         b"a |||  ||| 1e-50 .5 |||  ||| 1 1 1",
@@ -113,7 +113,7 @@ def test_an_empty_table_is_a_problem(name: str, content: bytes, tmp_path: Path) 
     assert (report.first_lines, report.notes) == ({}, [])
 
 
-def test_blanks_around_scores(tmp_path: Path) -> None:
+def test_spaces_around_scores(tmp_path: Path) -> None:
     lines = b"a ||| b |||  0.5  1  ||| 0-0 ||| 3 3 3", b"a ||| c ||| 0.5 1 ||| 0-0 ||| 3 3 3"
     assert check_lines(tmp_path / "table", *lines, columns=2) == []
     assert check_table(tmp_path / "table").fields == {5: 2}

@@ -62,7 +62,7 @@ def test_the_fields_after_the_scores(rest: bytes, fields: list[bytes]) -> None:
     assert parse_line(b"a ||| b ||| 0.5" + rest + b"\r\n").other_fields() == fields
 
 
-def test_words_are_split_on_blanks_and_tabs_alone() -> None:
+def test_words_are_split_on_spaces_and_tabs_alone() -> None:
     line = "a\u00a0b\tc ||| d\u2028e ||| 1 ||| 0-0 1-0\n".encode()
     assert parse_line(line).source.split(b" ") == ["a\u00a0b".encode(), b"c"]
 
@@ -131,7 +131,7 @@ def test_any_line_comes_back_as_it_was(
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_parse_or_are_refused(line: bytes) -> None:
+def test_any_bytes_parse_or_are_rejected(line: bytes) -> None:
     try:
         entry = cut_line(line)
     except LineFault:

@@ -29,7 +29,7 @@ def test_the_chosen_factors_make_the_words(factors: str, words: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "-1", "0,", "0,0", "0 1", "100"])
-def test_what_is_no_list_of_factors(text: str) -> None:
+def test_invalid_lists_of_factors(text: str) -> None:
     with pytest.raises(ValueError, match="factor"):
         Factors.parse(text)
 

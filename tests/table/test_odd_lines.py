@@ -74,7 +74,7 @@ def test_lines_are_kept_by_their_source(odd: OddLine, tmp_path: Path) -> None:
     assert [entry.line for entry in kept.entries] == ([] if odd.fault else [odd.line + b"\n"])
 
 
-def test_a_first_line_without_a_blank_is_of_another_format_for_moses(tmp_path: Path) -> None:
+def test_a_first_line_without_a_space_is_of_another_format_for_moses(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"a|||x|||0.5\n" + b"a|||y|||0.5\n")
     report = check_table(tmp_path / "table")
     assert [problem.startswith("line: has no blank") for problem in report.problems] == [True]

@@ -80,7 +80,7 @@ def test_faulty_lines_can_be_kept(tmp_path: Path) -> None:
     assert chunk.faulty == chunk.lines[1:3]
 
 
-def test_what_is_kept_of_a_fault_holds_no_other_lines(tmp_path: Path) -> None:
+def test_a_kept_fault_has_no_other_lines(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"a ||| b\n")
     [chunk] = TableReader(tmp_path / "table", keep_faulty=True)
     assert chunk.faulty[0].fault.__traceback__ is None
@@ -98,7 +98,7 @@ LONG = b"a ||| b ||| 1 ||| " + b"0-0 " * 600_000 + b"\n"
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
 @pytest.mark.parametrize("long", [LONG, LONG[: 1 << 20], LONG[: 2 << 20], LONG[: (1 << 20) - 1] + b"\n"])
-def test_a_line_too_long_for_memory_is_a_fault_and_comes_in_pieces(
+def test_a_line_too_long_for_memory_is_a_fault_and_comes_in_chunks(
     tmp_path: Path, compress: type[bytes], long: bytes
 ) -> None:
     lines = [b"a ||| b ||| 1\n", long.rstrip(b"\n") + b"\n", b"c ||| d ||| 1\n"]

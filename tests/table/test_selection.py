@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from phrasescore.table.selection import phrases_in_texts
+from phrasescore.scoring.annotate_config import phrases_in_texts
 
 
 def test_every_run_of_words_is_a_phrase(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_held_out_lines_are_not_trained_on() -> None:
     assert len(split_held_out(lines, DataConfig(held_out=0.05, held_out_limit=7), seed=3)[1]) == 7
 
 
-def test_what_is_held_out_of_a_text_is_learnt_from_no_other_line() -> None:
+def test_duplicates_of_held_out_lines_are_excluded() -> None:
     """Duplicates of held-out lines are excluded from training, and frequent lines are not held out.
 
     Otherwise the held-out loss would measure memorisation.

@@ -53,7 +53,7 @@ def test_a_training_that_would_not_reach_its_learning_rate(options: dict[str, An
     Budget(TrainingConfig(**{**options, "warmup_updates": 10}), 30).check(is_measured=True)
 
 
-def test_what_is_spent() -> None:
+def test_the_spent_budget() -> None:
     budget = Budget(TrainingConfig(epochs=4, max_updates=50), 30)
     assert budget.updates == 50
     assert budget.epochs(Progress(epoch=1, batch=15)) == 1.5

@@ -20,7 +20,7 @@ def test_the_dropout_is_near_what_was_good(pairs: int, good: float) -> None:
     assert dropout_by_size(pairs) == pytest.approx(good, abs=0.05)
 
 
-def test_a_small_table_has_more_dropout_and_more_passes_and_fewer_updates() -> None:
+def test_a_small_table_has_more_dropout_and_more_epochs_and_fewer_updates() -> None:
     dropouts = [dropout_by_size(pairs) for pairs in SIZES]
     assert dropouts == sorted(dropouts, reverse=True)
     updates = [updates_by_size(pairs, 384) for pairs in SIZES]
@@ -38,7 +38,7 @@ def test_updates_in_context_are_those_that_were_good() -> None:
 
 @pytest.mark.parametrize("in_context", [False, True])
 @pytest.mark.parametrize("examples", SIZES)
-def test_what_follows_is_what_an_option_may_be(examples: int, in_context: bool) -> None:
+def test_settings_by_size_are_in_the_range_of_the_options(examples: int, in_context: bool) -> None:
     settings = Settings.of("aligned" if in_context else "table", None, []).fitted(examples)
     check_values(ModelConfig, {"dropout": settings.model.dropout}, "here")
     training = settings.training

@@ -19,8 +19,8 @@ from phrasescore.pairs import DataConfig
 from phrasescore.parallel_text import ParallelText, SentenceConfig, read_sentences
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import in_sentences
-from phrasescore.training.in_context import ContextTask
 from phrasescore.training.loop import Trainer
+from phrasescore.training.pair_tasks import ContextTask
 from phrasescore.training.ranks import ALONE
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
@@ -146,7 +146,7 @@ def test_a_batch_without_pairs_teaches_nothing(texts: tuple[ParallelText, Parall
     assert all(weight.grad is None for weight in task.network.parameters())
 
 
-def test_what_batches_without_pairs_have_is_no_loss(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+def test_batches_without_pairs_have_no_loss(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
     """Batches without phrase pairs do not count as a loss of zero.
 
     With a text too small for a held-out part, that zero would select untrained weights as the best.
@@ -182,7 +182,7 @@ def test_sentences_held_out_may_have_no_pairs(texts: tuple[ParallelText, Paralle
 
 
 @pytest.mark.parametrize("part", [0, 1])
-def test_an_alignment_without_points_is_refused(
+def test_an_alignment_without_points_is_rejected(
     texts: tuple[ParallelText, ParallelText], tmp_path: Path, part: int
 ) -> None:
     alignment = texts[part].alignment
@@ -198,7 +198,7 @@ def test_something_must_be_measured(texts: tuple[ParallelText, ParallelText], tm
         prepared(texts, tmp_path / "run", settings(data=DataConfig(held_out_limit=0)))
 
 
-def test_the_other_direction_is_refused_whoever_asks_for_it(
+def test_the_other_direction_is_rejected_whoever_asks_for_it(
     texts: tuple[ParallelText, ParallelText], tmp_path: Path
 ) -> None:
     """The target-to-source direction is an error, because alignment points have the source index first."""
@@ -249,7 +249,7 @@ def test_the_digest_tells_alignments_apart(texts: tuple[ParallelText, ParallelTe
         ),
     ],
 )
-def test_what_does_not_go_together_is_refused(
+def test_conflicting_options_are_rejected(
     texts: tuple[ParallelText, ParallelText],
     tmp_path: Path,
     options: list[str],

@@ -28,7 +28,7 @@ from tests.training.runs import CPU, metrics, run_until
         ({"encoder_unit": "gruu"}, "there is no unit `gruu`; did you mean"),
     ],
 )
-def test_forms_that_do_not_go_together_are_told_of_before_the_reading(
+def test_forms_that_do_not_go_together_are_reported_before_the_reading(
     tmp_path: Path, tiny_settings: Settings, changes: dict[str, Any], message: str
 ) -> None:
     settings = replace(tiny_settings, model=replace(tiny_settings.model, **changes))
@@ -46,7 +46,7 @@ def test_validation_is_measured_on_other_pairs(small_table: Path, tmp_path: Path
     assert len(trainer.task.validation) == trainer.state.fingerprint["held_out_limit"] == 10_000
 
 
-def test_a_validation_table_of_which_no_pairs_are_taken_is_refused(tmp_path: Path, tiny_settings: Settings) -> None:
+def test_a_validation_table_without_usable_pairs_is_rejected(tmp_path: Path, tiny_settings: Settings) -> None:
     """A validation table limited to no pairs is an error before any input is read."""
     settings = replace(tiny_settings, data=DataConfig(held_out_limit=0))
     with pytest.raises(UsageError, match="`held_out_limit` also limits the pairs of the validation data"):

@@ -54,7 +54,7 @@ def test_time_and_patience_go_on_where_a_run_stopped(
     assert resumed.progress.evaluations_without_gain == 3
 
 
-def test_a_run_goes_on_with_another_budget(small_table: Path, tmp_path: Path) -> None:
+def test_a_run_resumes_with_another_budget(small_table: Path, tmp_path: Path) -> None:
     """A run may resume with another budget and the settings derived from it.
 
     By default the budget depends on the size of the table.
@@ -99,7 +99,7 @@ def test_a_killed_run_resumes_to_the_same_weights(small_table: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("place", ["save_weights", "save"])
-def test_a_kill_does_not_part_the_weights_from_what_is_known_of_them(
+def test_a_kill_does_not_separate_the_weights_from_their_description(
     small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     """A kill between writing the weights and their record leaves both consistent.

@@ -101,7 +101,7 @@ def test_a_scaled_network_starts_at_the_words_frequencies(
     assert paper.measure(paper.pairs).per_example == pytest.approx(math.log(len(counts) + 1), rel=0.03)
 
 
-def test_what_is_held_out_is_not_learnt_from_with_other_unknown_words(tmp_path: Path) -> None:
+def test_duplicates_of_held_out_lines_with_other_unknown_words_are_excluded(tmp_path: Path) -> None:
     """Held-out sentences are excluded from training even if their copies have other unknown words.
 
     Sentences that differ only in unknown words are identical to the network.

@@ -43,7 +43,7 @@ class SlowColumn(ContextColumns):
         return np.zeros((sum(len(place.phrase.lines) for place in places), 1))
 
 
-def test_what_loading_takes_is_left_out_of_the_table_of_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_is_left_out_of_the_time_of_a_per_text_table(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
 
     def slow_load(*arguments: Any, **options: Any) -> Any:

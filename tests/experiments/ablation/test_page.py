@@ -209,7 +209,7 @@ def test_the_best_row_is_not_one_whose_dev_bleu_flatters(tmp_path: Path) -> None
     assert write(tmp_path / "b", report).best == "+S2S"
 
 
-def test_what_translating_costs_is_told(tmp_path: Path) -> None:
+def test_the_cost_of_translating_is_reported(tmp_path: Path) -> None:
     report = make_report()
     cold, warm = {"seconds": 0.5, "queries": 300.0, "served": 0.4}, {"seconds": 0.05, "queries": 300.0, "served": 1.0}
     report["rows"]["+RNN"]["translating"] = {"sentences": 3, "device": "cpu", "cold": cold, "warm": warm}
@@ -232,7 +232,7 @@ def test_a_language_model_has_perplexities_and_losses_per_word(tmp_path: Path) -
     assert "kept: 2.00" in page(part).text
 
 
-def test_translations_stand_with_what_they_changed(part: AblationPage) -> None:
+def test_changed_translations_are_shown_with_the_originals(part: AblationPage) -> None:
     """Translations are shown beside the scores that changed.
 
     The row is better in the first and the last sentence and worse in the second.
@@ -259,7 +259,7 @@ def test_a_page_without_the_test_text_has_no_translations(part: AblationPage) ->
     assert "Search" not in page(part).text
 
 
-def test_what_is_missing_is_left_out(tmp_path: Path) -> None:
+def test_rows_without_results_are_left_out(tmp_path: Path) -> None:
     report = make_report()
     report["networks"], report["commands"] = {}, {}
     del report["rows"]["+RNN"]

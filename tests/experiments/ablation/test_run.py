@@ -91,7 +91,7 @@ def test_moses_has_no_neural_language_model(tmp_path: Path, monkeypatch: pytest.
         Ablation(Config(rows=tuple(rows)), tmp_path, {}, silent)
 
 
-def test_a_section_that_the_decoder_does_not_know_is_refused(tmp_path: Path) -> None:
+def test_a_section_that_the_decoder_does_not_know_is_rejected(tmp_path: Path) -> None:
     Ablation(Config(decoder={"search-algorithm": 1}), tmp_path, {}, silent)
     with pytest.raises(
         UserError, match=r"\[decoder\]: line 4: the embedded decoder does not support \[search-algoritm\]"
@@ -106,7 +106,7 @@ def test_a_section_that_the_decoder_does_not_know_is_refused(tmp_path: Path) -> 
         ("search-algorithm", 7, r"\[decoder\]: line 2: \[search-algorithm\]: algorithm 7 is neither 0 \(normal\)"),
     ],
 )
-def test_a_setting_that_the_decoder_refuses_is_refused_before_all_work(
+def test_a_setting_that_the_decoder_rejects_is_rejected_before_all_work(
     tmp_path: Path, section: str, value: int, message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
@@ -282,7 +282,7 @@ def test_tables_and_functions_are_told_with_what_made_them(ran: Ran) -> None:
     assert of_function["hypotheses"] > 0
 
 
-def test_what_translating_costs(ran: Ran) -> None:
+def test_the_cost_of_translating(ran: Ran) -> None:
     costs = {name: row["translating"] for name, row in ran.rows.items()}
     assert all(one[key]["seconds"] > 0 for one in costs.values() for key in ("cold", "warm"))
     assert {one["device"] for one in costs.values()} == {str(choose_device("auto", "fp32"))}
@@ -324,7 +324,7 @@ def test_the_rows_are_shown_as_a_table_and_as_a_page(ran: Ran) -> None:
     assert "unknown target words" in (ran.folder / "report.html").read_text()
 
 
-def test_what_is_done_is_not_done_again(ran: Ran, copy: Path) -> None:
+def test_finished_steps_are_not_repeated(ran: Ran, copy: Path) -> None:
     again, said = ran.again(copy)
     assert again["rows"] == ran.rows
     assert all(line.endswith("done before") for line in said)
@@ -361,7 +361,7 @@ def test_another_training_repeats_nothing_and_adds_its_runs(ran: Ran, copy: Path
     assert "| test BLEU | ± training | against baseline | p |" in shown(summary(more))
 
 
-def test_what_is_done_holds_where_the_folder_is_moved_to(ran: Ran, copy: Path, tmp_path: Path) -> None:
+def test_finished_steps_stay_finished_in_a_moved_folder(ran: Ran, copy: Path, tmp_path: Path) -> None:
     for name in (f"{RESCORED}.seed1", f"{RESCORED}.translating"):
         (copy / "steps" / f"{name}.json").unlink()
     moved, said = ran.again(copy.rename(tmp_path / "moved"))
@@ -372,7 +372,7 @@ def test_what_is_done_holds_where_the_folder_is_moved_to(ran: Ran, copy: Path, t
     }
 
 
-def test_what_rests_on_changed_settings_is_made_anew(ran: Ran, copy: Path) -> None:
+def test_steps_that_depend_on_changed_settings_run_again(ran: Ran, copy: Path) -> None:
     (copy / "prepared" / "dev.reference7").write_text("of an earlier data set\n")
     changed, _ = ran.again(copy, 'rows = ["+RNN"]', "network.hidden = 8", "build.order = 3")
     assert changed["networks"]["rnn"]["config"]["model"]["hidden"] == 8

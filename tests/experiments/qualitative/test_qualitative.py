@@ -244,7 +244,7 @@ def test_a_table_without_moses_scores(tmp_path: Path) -> None:
         analyse(MODEL, tmp_path / "table", tmp_path / "report", SMALL, "cpu", lambda text: None)
 
 
-def test_a_network_of_the_other_direction_is_refused(tmp_path: Path) -> None:
+def test_a_network_of_the_other_direction_is_rejected(tmp_path: Path) -> None:
     """A target-to-source network is an error, because the report assumes target given source."""
     reverse = shutil.copytree(MODEL, tmp_path / "reverse")
     description = json.loads((reverse / "config.json").read_bytes())

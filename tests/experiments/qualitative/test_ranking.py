@@ -13,7 +13,7 @@ def test_the_rank_of_the_first_of_the_own_group() -> None:
     assert mean_reciprocal_rank(vectors, np.array([5, 5, 6, 6])) == pytest.approx((1 + 1 + 1 / 3 + 1) / 4)
 
 
-def test_what_is_ignored_is_not_ranked() -> None:
+def test_ignored_candidates_are_not_ranked() -> None:
     vectors = np.array([[1, 0], [0.9, 0.1], [0.8, 0.3]], np.float32)
     ignored = [np.array([1]), np.array([], np.int64), np.array([1])]
     assert mean_reciprocal_rank(vectors, np.array([5, 6, 5]), ignored) == 1

@@ -99,7 +99,7 @@ def test_white_space_between_words(text: Path, tmp_path: Path) -> None:
     ],
     ids=["empty", "blank", "begin", "end", "unknown"],
 )
-def test_refused_text(
+def test_rejected_text(
     content: bytes, message: str, has_lmplz: bool, text: Path, empty_path: Path, tmp_path: Path
 ) -> None:
     if has_lmplz:
@@ -152,7 +152,7 @@ def test_without_lmplz(text: Path, empty_path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("order", "needed"), [(2, 63_900_000), (5, 126_000_000)])
-def test_a_text_that_does_not_fit_into_memory_is_refused_before_it_does_not(
+def test_a_text_larger_than_memory_is_rejected_early(
     empty_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: int, needed: int
 ) -> None:
     text, output = tmp_path / "text", tmp_path / "lm.arpa"
@@ -207,7 +207,7 @@ def test_the_two_estimators_agree(order: int, tmp_path: Path, moses_home: Path) 
 def test_lmplz_ends_with_a_build_that_is_stopped(text: Path, empty_path: Path, tmp_path: Path) -> None:
     install(empty_path, SLEEPING.replace("{folder}", str(tmp_path)))
     code = (
-        "import sys\nfrom pathlib import Path\nfrom phrasescore.cli.console import interrupt_on_signals\n"
+        "import sys\nfrom pathlib import Path\nfrom phrasescore.signals import interrupt_on_signals\n"
         "from moses_integration.building.language_model import build_language_model\n"
         "with interrupt_on_signals(): build_language_model(*map(Path, sys.argv[1:]), 5)"
     )

@@ -31,7 +31,7 @@ CONTAINER = {
     [({}, 32 * GIB), (TWO, 3 * GIB), (CONTAINER, 0)],
     ids=["machine", "groups", "container"],
 )
-def test_what_machine_and_groups_leave(
+def test_memory_left_by_machine_and_control_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], expected: int
 ) -> None:
     for name, content in {**FILES, **files}.items():

@@ -39,7 +39,7 @@ def test_raw_text_is_tokenised_escaped_and_lowered(language: str, raw: str, prep
     assert prepare(tmp_path, raw.encode(), settings(language)).decode() == f"{prepared}\n"
 
 
-def test_odd_blanks_and_control_characters_become_single_blanks() -> None:
+def test_unusual_spaces_and_control_characters_become_single_spaces() -> None:
     """Unusual spaces and control characters become single spaces, in tokenised text too.
 
     They include tab, NBSP, U+2028, next line, zero width space, ideographic space and byte order mark.
@@ -120,7 +120,7 @@ def test_plain_text_of_any_script_comes_back(language: str, raw: str, tmp_path: 
     assert b"".join(settings(language, casing="true").detokenise([prepared.rstrip()])).decode() == raw
 
 
-def test_the_way_back_does_no_more_than_the_way_there() -> None:
+def test_detokenising_reverses_tokenising_only() -> None:
     assert list(PLAIN.detokenise([b"a , &amp; b ."])) == [b"a , &amp; b ."]
     assert list(settings(tokenise=False).detokenise([b"a , &amp; b ."])) == [b"a , & b ."]
     assert list(settings("fr", escape=False).detokenise([b"l' ami &amp; ."])) == [b"l'ami &amp;."]

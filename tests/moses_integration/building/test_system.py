@@ -120,7 +120,7 @@ def test_the_report_is_that_of_the_same_build(system: Path, tmp_path: Path) -> N
     assert one | {"seconds": 0} == two | {"seconds": 0}
 
 
-def test_each_step_is_told_of_and_the_estimator_is_named(tmp_path: Path, no_moses: None) -> None:
+def test_each_step_is_reported_and_the_estimator_is_named(tmp_path: Path, no_moses: None) -> None:
     for name, lines in (("a.en", "a b\nb a\n"), ("a.fr", "x y\ny x\n"), ("a.align", "0-0 1-1\n0-0 1-1\n")):
         (tmp_path / name).write_text(lines)
     told: list[str] = []
@@ -129,7 +129,7 @@ def test_each_step_is_told_of_and_the_estimator_is_named(tmp_path: Path, no_mose
     assert told[3] == "language model: estimator embedded"
 
 
-def test_text_that_is_not_utf8_is_told_of(tmp_path: Path) -> None:
+def test_text_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.en").write_text("a b\nb a\n")
     (tmp_path / "a.fr").write_bytes(b"x y\n\xe9 x\n")
     (tmp_path / "a.align").write_text("0-0 1-1\n0-0 1-1\n")
@@ -243,7 +243,7 @@ def test_a_folder_behind_a_link_is_not_emptied(tmp_path: Path) -> None:
     assert (tmp_path / "precious/file").read_text() == "precious"
 
 
-def test_what_a_message_names_is_kept(tmp_path: Path) -> None:
+def test_files_named_in_messages_are_kept(tmp_path: Path) -> None:
     """Files that a message names are kept, such as the log of a Moses step."""
 
     def fail(corpus: Corpus, folder: Path, longest: int, progress: ProgressCallback) -> None:
@@ -274,7 +274,7 @@ def test_files_that_no_build_wrote_are_not_touched(tmp_path: Path, name: str) ->
     assert mine.read_text() == '{"version": 1}'
 
 
-def test_what_lies_beside_a_system_stays(system: Path, tmp_path: Path) -> None:
+def test_other_files_beside_a_system_stay(system: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(system, tmp_path / "system")
     names = ("corpus/dev.en", "validation/notes", "moses.tuned.ini")
     (folder / "validation").mkdir()
@@ -338,7 +338,7 @@ def test_a_system_takes_the_place_of_another(system: Path, tmp_path: Path) -> No
     assert (folder / "moses.ini").read_bytes() == (system / "moses.ini").read_bytes()
 
 
-def test_an_alignment_of_other_words_is_refused(tmp_path: Path) -> None:
+def test_an_alignment_of_other_words_is_rejected(tmp_path: Path) -> None:
     """An alignment of other tokens is an error.
 
     Tokenising splits words, so every point would still be inside its sentence.
@@ -360,7 +360,7 @@ def test_an_alignment_of_other_words_is_refused(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("part", ["training", "validation"])
-def test_words_that_cannot_be_are_refused_before_the_alignment(
+def test_words_that_cannot_be_are_rejected_before_the_alignment(
     language: str, word: str, message: str, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Words that Moses cannot read are an error before word alignment.
@@ -484,7 +484,7 @@ def test_both_toolkits_build_the_same_and_use_each_others_systems(
 
 
 @pytest.mark.moses
-def test_what_moses_would_misread_is_refused(moses_home: Path, tmp_path: Path) -> None:
+def test_what_moses_would_misread_is_rejected(moses_home: Path, tmp_path: Path) -> None:
     """An alignment point outside its sentence is an error, although Moses' extraction accepts it."""
     (tmp_path / "train.align").write_text("0-0\n" * 999 + "0-99\n")
     with pytest.raises(UserError, match="line 1000: the point `0-99` is outside its sentences"):

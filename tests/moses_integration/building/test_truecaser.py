@@ -51,7 +51,7 @@ def test_a_file_brings_the_same_truecaser_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["word", "word (x/2)", "word (1/2) other", ""])
-def test_a_damaged_file_is_refused(line: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_rejected(line: str, tmp_path: Path) -> None:
     (tmp_path / "model").write_text(f"good (1/1)\n{line}\n")
     with pytest.raises(UserError, match="model: line 2: "):
         Truecaser.load(tmp_path / "model")

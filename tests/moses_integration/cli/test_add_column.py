@@ -13,7 +13,7 @@ from moses_integration.ini import MosesIni
 from tests.conftest import MINI
 
 
-def test_it_says_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_output_is_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table, output = MINI / "phrase-table.5.gz", tmp_path / "five.ini"
     assert main(["add-column", str(MINI / "moses.ini"), "--table", str(table), "-o", str(output)]) == 0
     assert capsys.readouterr().err.startswith(
@@ -22,7 +22,7 @@ def test_it_says_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert MosesIni.read(output).feature("TranslationModel0").width == 5
 
 
-def test_it_says_where_paths_were_taken_from(
+def test_the_source_of_paths_is_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The command reports which folder relative paths refer to.
@@ -65,7 +65,7 @@ def test_the_new_columns_are_counted(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert MosesIni.read(output).feature("TranslationModel0").width == 6
 
 
-def test_a_table_of_another_system_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_of_another_system_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = gzip.decompress((MINI / "phrase-table.5.gz").read_bytes()).splitlines(keepends=True)
     other, part, output = tmp_path / "other.gz", tmp_path / "part.gz", tmp_path / "added.ini"
     other.write_bytes(gzip.compress(b"".join([*lines[:7], lines[7].replace(b" ||| ", b" ||| nulle ", 1)])))

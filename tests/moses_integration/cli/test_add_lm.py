@@ -23,7 +23,7 @@ def test_the_cache_has_the_size_asked_for_and_keeps_it(tmp_path: Path) -> None:
     assert ini.path_of(ini.feature("CSLM0"), "cache").samefile(cache)
 
 
-def test_what_fails_makes_no_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_leaves_no_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mini_system(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     command = ["add-lm", str(MINI / "moses.ini"), "-o", str(tmp_path / "added.ini")]

@@ -66,9 +66,7 @@ def test_the_hook_trains_a_network_that_is_not_there(tmp_path: Path, counted: Pa
     assert [(tmp_path / "rnn" / name).read_bytes() for name in ("weights.safetensors", "metrics.jsonl")] == trained
 
 
-def test_the_hook_goes_on_with_a_training_that_was_killed(
-    tmp_path: Path, counted: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_hook_resumes_a_killed_training(tmp_path: Path, counted: Path, capfd: pytest.CaptureFixture[str]) -> None:
     model, updates = tmp_path / "rnn", 200
     options = f"--max-updates {updates} --set training.patience=0 --evaluate-every 1 --hidden 8 --set model.embedding=4"
     arguments = ["ems-hook", "-m", str(model), "--train", options, str(counted), str(tmp_path / "out")]
@@ -96,7 +94,7 @@ def test_the_hook_uses_a_network_that_comes_without_its_training(tmp_path: Path,
 
 
 @pytest.mark.parametrize("problem", ["table", "constant", "truncated", "model", "options", "plugin", "stopped"])
-def test_a_hook_that_fails_says_so_to_the_experiment_manager(
+def test_a_hook_that_fails_reports_it_to_the_experiment_manager(
     tmp_path: Path,
     counted: Path,
     capfdbinary: pytest.CaptureFixture[bytes],
@@ -130,7 +128,7 @@ def test_a_hook_that_fails_says_so_to_the_experiment_manager(
 
 
 @pytest.mark.parametrize("wrong", [["--train", "--restart"], ["--train", "--preset 'small"], ["--trane", "x"], []])
-def test_wrong_usage_is_told_of_too(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_reported_too(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["ems-hook", *(["-m", MODEL] if wrong else []), *wrong, "in", "out"])
     assert end.value.code == 2
@@ -153,7 +151,7 @@ def test_a_single_option_of_the_training(tmp_path: Path, counted: Path) -> None:
     assert len(lines_of(tmp_path / "out.gz")) == 50
 
 
-def test_another_last_column_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_last_column_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table, output = str(MINI / "phrase-table.gz"), tmp_path / "out.gz"
     assert phrasescore(["annotate", table, "-m", MODEL, "-o", str(output), "--replace-last", "2.718"]) == 1
     message = capsys.readouterr().err

@@ -30,7 +30,7 @@ def asked_ini(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "asked.ini"
 
 
-def test_it_says_what_is_asked_and_found(asked_ini: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_request_and_result_are_logged(asked_ini: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = tmp_path / "report.json"
     assert main(["estimate-gain", str(asked_ini), *DEV, *QUICK, "--report", str(report)]) == 0
     found = json.loads(report.read_text())
@@ -52,7 +52,9 @@ def test_something_must_be_asked(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert f"{ini}: no tuned feature has weight 0, so there is no gain to estimate" in capsys.readouterr().err
 
 
-def test_what_is_not_tuned_is_not_asked(asked_ini: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_gain_of_untuned_features_is_not_estimated(
+    asked_ini: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The unknown-word penalty is not estimated, because it is not tuned and n-best lists lack it."""
     few = ["--prepared"]
     for option, name in (("--source", "dev.en"), ("--reference", "dev.fr")):

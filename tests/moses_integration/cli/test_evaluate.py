@@ -58,12 +58,12 @@ def test_some_samples_of_few_sentences_match_nothing(tmp_path: Path, capsys: pyt
     assert row.endswith("100.00 ± 50.00")
 
 
-def test_tokenised_text_is_told_of_in_our_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tokenised_text_is_reported_in_our_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(MINI / "dev.fr"), "--reference", str(MINI / "dev.fr")]) == 0
     assert capsys.readouterr().err == f"{MINI / 'dev.fr'}: looks tokenised; if all files are, give --tokenise none\n"
 
 
-def test_translations_in_another_encoding_are_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_translations_in_another_encoding_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Translations in another encoding give a warning; a byte order mark is not a word."""
     reference = (MINI / "dev.fr").read_text()
     (tmp_path / "marked").write_text(reference, "utf-8-sig")
@@ -76,7 +76,7 @@ def test_translations_in_another_encoding_are_told_of(tmp_path: Path, capsys: py
     assert err.startswith(f"{tmp_path}/latin: lines that are not UTF-8: ")
 
 
-def test_lines_that_do_not_belong_together_are_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_that_do_not_belong_together_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A system with the BLEU of unrelated text gives a warning; the other systems give none."""
     reference, reversed_ = MINI / "dev.fr", tmp_path / "reversed"
     lines = reference.read_text().splitlines()

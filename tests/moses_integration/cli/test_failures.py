@@ -16,9 +16,9 @@ import pytest
 
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
+from moses_integration.prepared_text import work_folder
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.tuning.tunings import Tuning
-from moses_integration.work_folder import work_folder
 from tests.cli.running import last_of_each
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import command, environment, run, sentence_of
@@ -275,7 +275,7 @@ def test_two_outputs_in_one_place_are_wrong_usage(folder: Path, capsys: pytest.C
         ([*TEXTS, "--alignment", "a", "--aligner", "hmm"], "--aligner: changes nothing with --alignment, which is of"),
     ],
 )
-def test_options_without_effect_are_refused(
+def test_options_without_effect_are_rejected(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments) == 2
@@ -345,7 +345,7 @@ def test_moses_that_is_not_there(folder: Path) -> None:
     assert f"{folder}/bin/moses: is missing or not executable" in sentence_of(done.returncode, done.stderr)
 
 
-def test_a_folder_that_moses_cannot_use_is_refused_at_once(folder: Path) -> None:
+def test_a_folder_that_moses_cannot_use_is_rejected_at_once(folder: Path) -> None:
     (folder / "bin").mkdir()
     (folder / "bin/moses").write_text("#!/bin/sh\n")
     (folder / "bin/moses").chmod(0o755)
@@ -400,7 +400,7 @@ def test_a_stopped_tuning_leaves_nothing(
     assert {path.name for path in tmp_path.iterdir()} == {"tmp", *(text.name for text in small_dev)}
 
 
-def test_what_earlier_seeds_found_outlasts_a_later_one(
+def test_results_of_earlier_seeds_outlast_a_failure(
     folder: Path, monkeypatch: pytest.MonkeyPatch, small_dev: tuple[Path, Path], no_moses: None
 ) -> None:
     def tune(*given: object) -> Iterator[Tuning]:

@@ -436,7 +436,7 @@ def test_tuning_and_decoding_go_on_in_their_folders(
         assert scoring.blocks == 6
 
 
-def test_what_cannot_be_is_refused(
+def test_in_context_needs_a_system_with_the_column(
     network: Path, tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = str(small_dev[0])
@@ -490,7 +490,7 @@ def test_no_output_takes_the_place_of_a_network(
     (network / "out").unlink()
 
 
-def test_a_text_of_which_the_table_knows_nothing_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_text_without_phrases_of_the_table_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text, indexed = tmp_path / "text", str(tmp_path / "indexed")
     text.write_text("xyzzy foo\n\n")
     assert main(["text-table", INI, "--source", str(text), "--prepared", "-o", indexed]) == 0
@@ -500,7 +500,7 @@ def test_a_text_of_which_the_table_knows_nothing_is_told_of(tmp_path: Path, caps
     assert "is not the text that the tables of" in capsys.readouterr().err
 
 
-def test_what_moses_refuses_is_refused_before_anything_is_scored(
+def test_input_that_moses_rejects_is_rejected_before_scoring(
     tuned: Path,
     network: Path,
     small_dev: tuple[Path, Path],
@@ -745,7 +745,7 @@ def test_the_tables_of_a_text_are_for_no_other(
     assert main(["decode", ini, "--source", f"{indexed}/text", "-o", str(out), *ALONE]) == 0
 
 
-def test_options_of_a_network_that_is_not_there_are_refused(
+def test_options_of_a_network_that_is_not_there_are_rejected(
     small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = ["--source", str(small_dev[0]), "--prepared", "-q"]
@@ -772,7 +772,7 @@ def test_a_column_in_context_stays_the_last(
     assert "has a column in context already" in capsys.readouterr().err
 
 
-def test_a_folder_that_an_ini_cannot_name_is_refused_before_work(
+def test_a_folder_that_an_ini_cannot_name_is_rejected_before_work(
     network: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, reference = map(str, small_dev)

@@ -174,7 +174,7 @@ def test_prepared_text_needs_no_ini(rescore: Rescore, tuned: Path, tmp_path: Pat
     assert len(out.read_bytes().splitlines()) == SENTENCES
 
 
-def test_another_network_is_refused(
+def test_another_network_is_rejected(
     rescore: Rescore, tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Other weights than those of tuning are an error; a moved folder is not."""
@@ -297,7 +297,7 @@ def test_scorers_with_one_label(rescore: Rescore, capsys: pytest.CaptureFixture[
         ([*TUNE, "--backoff", "lm"], "--backoff: changes nothing without a neural language model"),
     ],
 )
-def test_options_without_effect_are_refused(
+def test_options_without_effect_are_rejected(
     rescore: Rescore, arguments: list[object], message: str, tuned: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert rescore(*(tuned if one == "TUNED" else one for one in arguments), "-o", "y", "-q") == 2
@@ -357,7 +357,7 @@ def test_weights_of_a_list_of_marian(rescore: Rescore, marian: list[object], tmp
     assert before[1] == pytest.approx(100)
 
 
-def test_what_a_list_without_an_ini_needs(
+def test_a_list_without_an_ini_needs_prepared_text(
     rescore: Rescore, marian: list[object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tune, weights = ("--reference", tmp_path / "reference", *QUICK[:-2]), tmp_path / "weights.json"

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from moses_integration.cli import main
-from moses_integration.cli.options import log_spread
 from moses_integration.ini import MosesIni
 from moses_integration.toolkits.toolkit import choose_toolkit
-from moses_integration.tuning.tunings import Tuning
+from moses_integration.tuning.tunings import Tuning, log_spread
 from phrasescore.cli.console import Reporter
 from tests.conftest import MINI
 
@@ -33,8 +32,8 @@ def test_the_next_command_takes_text_of_the_same_kind(
     ("bleu", "said"),
     [(0.0, "dev BLEU is 0, since no translation"), (1.4, "dev BLEU is no higher than that of random"), (2.5, "")],
 )
-def test_a_reference_of_other_sentences_is_told_of(bleu: float, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    log_spread([Tuning(1, {}, bleu)], Reporter(quiet=False))
+def test_a_reference_of_other_sentences_is_reported(bleu: float, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    log_spread([Tuning(1, {}, bleu)], Reporter(quiet=False).log)
     told = capsys.readouterr().err
     assert told.startswith(said)
     assert ("check that the dev text and its reference belong together" in told) == bool(said)
@@ -97,7 +96,7 @@ def test_binary_tables_are_another_tuning(
 
     The embedded toolkit stands in for Moses and reads text tables.
     """
-    monkeypatch.setattr("moses_integration.cli.tune.toolkit_of", lambda *_: choose_toolkit("embedded", 1))
+    monkeypatch.setattr("moses_integration.cli.system_options.toolkit_of", lambda *_: choose_toolkit("embedded", 1))
     texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1]), "--prepared"]
     quick = ["--iterations", "2", "--nbest", "5", "--restarts", "1", "-o", f"{tmp_path}/tuned.ini"]
     tune = ["tune", str(MINI / "moses.ini"), *texts, *quick, "--work", f"{tmp_path}/work"]

@@ -125,7 +125,7 @@ def test_the_way_of_the_readme_with_the_best_column(
     assert measure(Path("test.out"), [Path("test.fr")])["BLEU"].score > 60
 
 
-def test_a_dev_set_that_teaches_nothing_is_told_of(
+def test_a_useless_dev_set_is_reported(
     plain_system: Path, plain_texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reference, tuned = tmp_path / "dev.fr", tmp_path / "tuned.ini"
@@ -142,7 +142,7 @@ def test_a_dev_set_that_teaches_nothing_is_told_of(
     assert tuned.exists()
 
 
-def test_odd_input_gives_a_line_for_each_line(plain_system: Path) -> None:
+def test_unusual_input_gives_a_line_for_each_line(plain_system: Path) -> None:
     text = "\n   \n[x] | <y> & \"z\" 'w'\nno\u00a0break\u2028same line\r\nThe letter".encode() + b" \xff\xfe"
     done = succeed("decode", plain_system / "moses.ini", "-q", "--processes", "1", stdin=text)
     lines = done.stdout.split(b"\n")
@@ -166,7 +166,7 @@ def test_compressed_text(system: Path, small_dev: tuple[Path, Path], tmp_path: P
 
 
 @pytest.mark.moses
-def test_auto_takes_moses_and_says_so(
+def test_auto_takes_moses_and_logs_it(
     moses_home: Path, system: Path, small_dev: tuple[Path, Path], tmp_path: Path
 ) -> None:
     source, reference = small_dev

@@ -65,7 +65,7 @@ def test_without_limits_the_list_is_that_of_all_derivations(
 
 @settings(max_examples=20)
 @given(st.integers(0, 2**32))
-def test_a_narrow_search_scores_what_it_finds(language_models: list[Path], neural_model: Path, seed: int) -> None:
+def test_a_narrow_search_scores_its_translations(language_models: list[Path], neural_model: Path, seed: int) -> None:
     system, sentence = random_system(random.Random(seed), language_models)
     system = replace(with_neural_model(system, neural_model, language_models[0]), settings=NARROW)
     model, found = decode(system, sentence)

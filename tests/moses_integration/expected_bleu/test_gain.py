@@ -38,7 +38,7 @@ def asked(found: Candidates, weights: tuple[float, float] = (1.0, 0.0)) -> NDArr
     return np.array([result.without, result.gain, result.standard_error])
 
 
-def test_a_feature_that_knows_the_best_translation_is_worth_what_it_can_choose() -> None:
+def test_the_gain_of_a_feature_that_knows_the_best_translation() -> None:
     found = candidates(200, told=1.0)
     without, gain, error = asked(found)
     smoothed_C = 100 * smoothed_bleu(found.statistics_C9)
@@ -49,7 +49,7 @@ def test_a_feature_that_knows_the_best_translation_is_worth_what_it_can_choose()
     assert gain > 10 * error > 0
 
 
-def test_noise_is_worth_nothing_where_the_weights_were_not_fitted() -> None:
+def test_noise_has_no_gain_on_the_other_fold() -> None:
     """Noise has no gain on held-out lists; on the lists used for fitting it would always seem to help."""
     results = [asked(candidates(200, told=0.0, seed=seed)) for seed in range(8)]
     gains, errors = np.array(results)[:, 1], np.array(results)[:, 2]
@@ -63,7 +63,7 @@ def test_the_standard_error_is_how_far_the_gains_of_other_sentences_lie_apart() 
 
 
 @pytest.mark.parametrize(("gain", "is_certain"), [(2.1, True), (1.9, False), (-3.0, False)])
-def test_a_gain_of_more_than_two_standard_errors_is_no_chance(gain: float, is_certain: bool) -> None:
+def test_a_gain_of_more_than_two_standard_errors_is_certain(gain: float, is_certain: bool) -> None:
     assert EstimatedGain(100, 30.0, 30.0 + gain, 1.0).is_certain is is_certain
 
 

@@ -110,7 +110,7 @@ def test_the_embedded_decoder_translates_no_factors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("argument", ["input-factor=0,1", "input-factor=1"])
-def test_factored_source_words_are_refused(argument: str, tmp_path: Path) -> None:
+def test_factored_source_words_are_rejected(argument: str, tmp_path: Path) -> None:
     ini = factored_ini(tmp_path, tags=False)
     ini.set_argument("TranslationModel0", *argument.split("="))
     with pytest.raises(UserError, match=f"does not support `{argument}` of PhraseDictionaryMemory"):

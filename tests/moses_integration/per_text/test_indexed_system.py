@@ -94,7 +94,7 @@ def check_alike(toolkit: Toolkit, text: Path, folder: Path) -> None:
     assert MARK not in plain[0] + plain[1]
 
 
-def test_a_text_is_translated_alike(odd_text: Path, tmp_path: Path) -> None:
+def test_a_text_is_translated_identically(odd_text: Path, tmp_path: Path) -> None:
     with odd_text.open("ab") as stream:
         stream.write(b" the  men\tlike him .\n")
     check_alike(EmbeddedToolkit(1), odd_text, tmp_path)
@@ -109,7 +109,7 @@ def test_moses_translates_a_text_alike(moses_home: Path, odd_text: Path, tmp_pat
 
 
 @pytest.mark.parametrize("first", [50, 100])
-def test_small_systems_translate_alike(language_models: list[Path], tmp_path: Path, first: int) -> None:
+def test_small_systems_translate_identically(language_models: list[Path], tmp_path: Path, first: int) -> None:
     """Small random systems translate identically.
 
     They have duplicate lines, empty targets, dropped words, reordering of copied words, and several tables.

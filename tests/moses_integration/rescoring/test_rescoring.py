@@ -305,7 +305,7 @@ def shared_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("shared_tasks")
-def test_who_shares_the_work_does_not_matter(
+def test_the_result_does_not_depend_on_the_workers(
     language_model: Path, sentence_network: Path, cluster: LocalCluster
 ) -> None:
     entries = [entry for entry in read_nbest(MINI / "decode/default.nbest.gz") if entry.sentence < 4]
@@ -396,7 +396,7 @@ def test_lists_that_do_not_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("segmentation", [b"0-999999999999=0-2", b"0--5=0-2", b"1-0=0 0-1=0-2"])
-def test_a_damaged_segmentation_is_refused_at_once(segmentation: bytes) -> None:
+def test_a_damaged_segmentation_is_rejected_at_once(segmentation: bytes) -> None:
     damaged = replace(LIST[2], extras=(segmentation, b""))
     with pytest.raises(UserError, match="segmentation"):
         add_scores([damaged], [b"", b"a tree"], [feature(engine(), "phrase")])
@@ -452,7 +452,7 @@ def test_a_feature_that_knows_bleu_is_found() -> None:
         list_bleu(without, start)
 
 
-def test_the_oracle_tells_apart_what_has_no_4_gram_right() -> None:
+def test_the_oracle_distinguishes_translations_without_a_correct_4_gram() -> None:
     texts = [(0, b"a b c d e"), (1, b"x y z v"), (1, b"f g h v")]
     entries = [NbestEntry(sentence, words, b"A= 1", b"1") for sentence, words in texts]
     references = [(b"a b c d e",), (b"f g h i",)]

@@ -22,7 +22,7 @@ def write(path: Path, weight: Any) -> Path:
 
 
 @pytest.mark.parametrize("backoff", [None, "lm.arpa"])
-def test_what_is_written_is_read_again(tmp_path: Path, backoff: str | None) -> None:
+def test_written_files_are_read_again(tmp_path: Path, backoff: str | None) -> None:
     weights = TunedWeights(
         tmp_path / "weights",
         tmp_path / "moses.ini" if backoff else None,

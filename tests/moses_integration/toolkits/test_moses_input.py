@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from moses_integration.cli import main
-from moses_integration.toolkits.moses_input import require_moses_words
+from moses_integration.toolkits.moses_tables import require_moses_words
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.moses_integration.fake_moses import fake_moses
@@ -21,7 +21,7 @@ WORDS = ["[", "]", "[[", "[x", "x]", "x[y]", "&#91;X&#93;", "seg", "<segment", "
 
 
 @pytest.mark.parametrize("text", REJECTED)
-def test_what_moses_takes_for_something_else_is_rejected(text: str) -> None:
+def test_input_that_moses_misreads_is_rejected(text: str) -> None:
     with pytest.raises(UserError, match=r"^text: line 2: has (`.+`, which Moses takes|a tag `<seg )"):
         require_moses_words([b"the dog", text.encode()], "text")
 

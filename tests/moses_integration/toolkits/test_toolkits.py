@@ -300,9 +300,7 @@ def test_a_binary_table_has_the_label_of_a_text_table_without_name(pretended: Mo
 
 
 @pytest.mark.parametrize("name", ["table.zst", "table.xz", "table"])
-def test_tables_that_moses_could_not_read_become_such_as_it_can(
-    pretended: MosesToolkit, tmp_path: Path, name: str
-) -> None:
+def test_tables_become_readable_for_moses(pretended: MosesToolkit, tmp_path: Path, name: str) -> None:
     with open_input(MINI / "phrase-table.gz") as table, open_output(tmp_path / name) as stream:
         shutil.copyfileobj(table.stream, stream)
     ini = MosesIni.read(MINI / "moses.ini")

@@ -76,7 +76,7 @@ def test_no_words_are_no_translation() -> None:
     assert smoothed_bleu(bleu_statistics([b""], [b""])[0]) == 1
 
 
-def test_only_blanks_part_words() -> None:
+def test_only_spaces_separate_words() -> None:
     reference = "a\u00a0b c".encode()
     found = bleu_statistics([reference], [b"a b c", b"  a\xc2\xa0b  c ", b"", b"A\xc2\xa0B c"])
     assert found.tolist() == [

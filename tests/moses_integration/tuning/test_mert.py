@@ -183,7 +183,7 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
         assert results[0] == results[1]
 
 
-def test_what_is_found_is_what_was_hidden() -> None:
+def test_the_hidden_solution_is_found() -> None:
     """Tuning recovers hidden weights: the candidates that they prefer match the references, all others do not."""
     generator = np.random.default_rng(5)
     hidden_F = np.array([0.4, 0.3, -0.2, 0.1])

@@ -131,7 +131,7 @@ def test_seeds_share_the_first_decoding(monkeypatch: pytest.MonkeyPatch) -> None
     assert runs[0].iterations[0].weights == runs[1].iterations[0].weights
 
 
-def test_nothing_to_tune_is_refused() -> None:
+def test_nothing_to_tune_is_rejected() -> None:
     ini = MosesIni.read(MINI / "moses.ini")
     for feature in ini.features():
         ini.set_argument(feature.label, "tuneable", "false")

@@ -8,15 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moses_integration.ini import NEW_WEIGHT
+from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import (
-    add_device_options,
-    add_plugin_option,
-    add_sharing_options,
-    path_or_standard_stream,
-    refuse_idle,
-    whole_number,
-)
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import STANDARD_STREAM, can_be_read_only_once, require_writable
 from phrasescore.model_files import files_of_models
@@ -25,12 +19,11 @@ if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
     from moses_integration.per_text.context_columns import ContextColumns
     from moses_integration.toolkits.toolkit import BuildingToolkit, Toolkit
-    from moses_integration.tuning.tunings import Tuning
 
 
 def natural(text: str) -> int:
     """Parse a number of at least 0."""
-    return whole_number(text, 0)
+    return options.whole_number(text, 0)
 
 
 def finite_number(text: str) -> float:
@@ -41,6 +34,22 @@ def finite_number(text: str) -> float:
     return number
 
 
+def add_weight_option(parser: argparse.ArgumentParser, of: str, kind: str) -> None:
+    """Add --weight for new features; `kind` names the other features whose weights limit the default."""
+    parser.add_argument(
+        "--weight",
+        type=finite_number,
+        metavar="X",
+        help=f"initial weight {of} (default: {NEW_WEIGHT}, or the mean weight of a {kind} if that is less)",
+    )
+
+
+def add_seeds_option(group: argparse._ActionsContainer, default: str) -> None:
+    """Add --seeds; see `seeds_of`."""
+    text = f"seeds of the random restarts, one tuning per seed (default: {default})"
+    group.add_argument("--seeds", type=natural, nargs="+", action="extend", metavar="N", help=text)
+
+
 # Texts
 
 
@@ -48,7 +57,7 @@ def add_source_option(parser: argparse.ArgumentParser) -> None:
     """Add --source; the default is standard input."""
     parser.add_argument(
         "--source",
-        type=path_or_standard_stream,
+        type=options.path_or_standard_stream,
         default=STANDARD_STREAM,
         metavar="TEXT",
         help="source sentences (default: standard input)",
@@ -61,16 +70,11 @@ def add_dev_set_options(parser: argparse.ArgumentParser) -> None:
     add_reference_option(parser, "its translations")
 
 
-def add_reference_option(parser: argparse.ArgumentParser, what: str) -> None:
+def add_reference_option(parser: argparse._ActionsContainer, what: str, *, required: bool = True) -> None:
     """Add --reference; `what` names the translations in the help."""
+    text = f"{what}; several files are several references"
     parser.add_argument(
-        "--reference",
-        type=Path,
-        nargs="+",
-        action="extend",
-        required=True,
-        metavar="TEXT",
-        help=f"{what}; several files are several references",
+        "--reference", type=Path, nargs="+", action="extend", required=required, metavar="TEXT", help=text
     )
 
 
@@ -79,8 +83,7 @@ def add_prepared_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prepared",
         action="store_true",
-        help="the text is tokenised, cased and escaped as the training text; without this option, plain text is "
-        "prepared automatically",
+        help="the text is tokenised, cased and escaped as the training text; otherwise plain text is prepared",
     )
 
 
@@ -100,10 +103,10 @@ def add_toolkit_options(parser: argparse.ArgumentParser) -> None:
         "--toolkit",
         choices=("auto", "moses", "embedded"),
         default="auto",
-        help="installed Moses or embedded toolkit; auto selects Moses if MOSES_HOME is set or `moses` is on the PATH "
+        help="installed Moses or embedded toolkit; auto: Moses if MOSES_HOME is set or `moses` is on the PATH "
         "(default: %(default)s)",
     )
-    add_sharing_options(parser)
+    options.add_sharing_options(parser)
 
 
 def add_binarise_option(parser: argparse.ArgumentParser) -> None:
@@ -111,8 +114,7 @@ def add_binarise_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--binarise",
         choices=("compact", "probing"),
-        help="convert the filtered phrase table to this binary format, which needs less memory; with an installed "
-        "Moses only",
+        help="convert the filtered table to this binary format, which needs less memory (installed Moses only)",
     )
 
 
@@ -159,8 +161,8 @@ def add_in_context_option(parser: argparse.ArgumentParser, text: str, default: s
     parser.add_argument(
         "--restart", action="store_true", help="discard the work of an interrupted run; do not resume it"
     )
-    add_device_options(parser)
-    add_plugin_option(parser)
+    options.add_device_options(parser)
+    options.add_plugin_option(parser)
 
 
 def context_columns(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) -> ContextColumns | None:
@@ -172,7 +174,7 @@ def context_columns(args: argparse.Namespace, ini: MosesIni, reporter: Reporter)
         for name in ("device", "precision"):
             if getattr(args, name) != "auto":
                 raise UsageError(f"{spelled(name)}: changes nothing without a network in context; leave it out")
-        refuse_idle(args, ["plugins"], "without a network in context")
+        options.refuse_idle(args, ["plugins"], "without a network in context")
         return None
     from moses_integration.per_text.context_columns import ContextColumns
     from phrasescore.scoring.scorer import load_scorer, require_in_context
@@ -197,16 +199,7 @@ def system_in_context(
     *,
     tunes: bool = False,
 ) -> tuple[MosesIni, Toolkit]:
-    """Return ini and toolkit for the networks of --in-context, or else of the ini; unchanged if there are none.
-
-    Args:
-        args: the options.
-        ini: the system.
-        toolkit: translates with the per-text phrase tables.
-        reporter: for messages.
-        new_weight: initial weight of a new column; None if the ini must already have the column.
-        tunes: whether the weights are tuned anew, so that other networks are no error.
-    """
+    """Return ini and toolkit for the networks of --in-context, or else of the ini; see `with_networks`."""
     from moses_integration.per_text.context_sections import with_networks
     from moses_integration.per_text.context_toolkit import ContextToolkit
 
@@ -227,18 +220,3 @@ def seeds_of(args: argparse.Namespace, default: Sequence[int]) -> Sequence[int]:
         if seed in seeds[:index]:
             raise UsageError(f"{spelled('seeds')}: {seed} is given twice")
     return seeds
-
-
-def log_spread(tunings: Sequence[Tuning], reporter: Reporter) -> None:
-    """Log mean and standard deviation of dev BLEU over seeds; warn if BLEU is meaningless."""
-    from moses_integration.metrics import NOISE_BLEU
-    from moses_integration.tuning.tunings import spread
-
-    mean, deviation = spread([tuning.bleu for tuning in tunings])
-    if len(tunings) > 1:
-        reporter.log(f"dev BLEU of {len(tunings)} seeds: mean {mean:.2f}, standard deviation {deviation:.2f}")
-    advice = "check that the dev text and its reference belong together and are prepared in the same way"
-    if not mean:
-        reporter.log(f"dev BLEU is 0, since no translation shares 4 words in a row with its reference; {advice}")
-    elif mean < NOISE_BLEU:
-        reporter.log(f"dev BLEU is no higher than that of random translations; {advice}")
