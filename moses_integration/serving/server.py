@@ -16,7 +16,7 @@ from moses_integration.ini import MosesIni
 from moses_integration.serving.app import make_app
 from moses_integration.serving.batches import TranslationTask, Translator
 from moses_integration.serving.requests import Limits
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.text import Log
 
 if TYPE_CHECKING:
@@ -72,4 +72,5 @@ def _listener(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
-        raise UserError(f"{host}:{port}: cannot listen there ({error}); choose other --host or --port") from error
+        remedy = f"choose another {spelled('host')} or {spelled('port')}"
+        raise UserError(f"{host}:{port}: cannot listen there ({error}); {remedy}") from error
