@@ -159,7 +159,7 @@ def test_a_file_that_a_library_opens_is_not_taken_for_closed_standard_input(tmp_
     assert done.returncode == 1
 
 
-def test_what_is_said_lands_in_no_file_that_got_the_number_of_standard_error(tmp_path: Path) -> None:
+def test_messages_do_not_land_in_a_file_with_the_descriptor_of_standard_error(tmp_path: Path) -> None:
     script = (
         "import sys\n"
         "from pathlib import Path\n"

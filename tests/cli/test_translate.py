@@ -306,7 +306,7 @@ def test_a_terminal_does_not_keep_the_output_from_its_file(copier: Path, tmp_pat
     assert (tmp_path / "out").read_text() == "a b\nc\n"
 
 
-def test_progress_is_told_unless_quiet(
+def test_progress_is_reported_unless_quiet(
     translate: Run, copier: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("phrasescore.cli.console._SECONDS_BETWEEN_LINES", 0.0)

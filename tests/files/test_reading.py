@@ -106,7 +106,7 @@ def test_zstandard_may_begin_and_go_on_with_frames_without_content(tmp_path: Pat
     assert read_bytes(tmp_path / "text") == b"text\n" * 2
 
 
-def test_the_hash_is_that_of_the_file_as_it_lies(tmp_path: Path) -> None:
+def test_the_hash_is_that_of_the_stored_file(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     # NIST's example, FIPS 180-2.
     assert sha256_of(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

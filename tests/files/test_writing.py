@@ -55,7 +55,7 @@ def test_a_full_disk_does_not_hide_another_error(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["out", "out.gz"])
-def test_a_full_disk_is_reported_with_the_file_that_lies_on_it(tmp_path: Path, name: str) -> None:
+def test_a_full_disk_is_reported_with_the_file_on_it(tmp_path: Path, name: str) -> None:
     def write() -> None:
         with open_output(tmp_path / name) as stream:
             _fill_disk_of(stream)

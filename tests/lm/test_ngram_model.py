@@ -132,7 +132,7 @@ def test_a_name_need_not_be_text(tmp_path: Path) -> None:
         (BINARY.replace(b"5", b"4") + bytes(500), r"\(Binary file has version 4 but this .* expects version 5 .*\)"),
     ],
 )
-def test_a_damaged_file_is_told_in_a_sentence(content: bytes, message: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_in_a_sentence(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "lm").write_bytes(content)
     with pytest.raises(UserError, match=message) as caught:
         load_kenlm(tmp_path / "lm")

@@ -27,7 +27,7 @@ def read_back(path: Path, chunk_lines: int = 1000) -> bytes:
 
 @pytest.mark.parametrize("name", ["table.gz", "table.bz2", "table.zst", "table.xz", "table", "table.txt", "wrong.gz"])
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, zstd.compress, lzma.compress])
-def test_compression_is_told_by_content(tmp_path: Path, name: str, compress: type[bytes]) -> None:
+def test_compression_is_detected_by_content(tmp_path: Path, name: str, compress: type[bytes]) -> None:
     path = tmp_path / name
     path.write_bytes(compress(LINES))
     assert read_back(path) == LINES

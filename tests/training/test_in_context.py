@@ -198,7 +198,7 @@ def test_something_must_be_measured(texts: tuple[ParallelText, ParallelText], tm
         prepared(texts, tmp_path / "run", settings(data=DataConfig(held_out_limit=0)))
 
 
-def test_the_other_direction_is_rejected_whoever_asks_for_it(
+def test_the_other_direction_is_rejected_from_every_caller(
     texts: tuple[ParallelText, ParallelText], tmp_path: Path
 ) -> None:
     """The target-to-source direction is an error, because alignment points have the source index first."""

@@ -245,7 +245,7 @@ def test_a_parameter_that_no_share_needs_has_no_gradient(tmp_path: Path) -> None
             assert line.unused.grad is None
 
 
-def test_a_process_alone_joins_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_process_joins_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
     for world_size in (None, "", "1"):
         if world_size is not None:
             monkeypatch.setenv("WORLD_SIZE", world_size)

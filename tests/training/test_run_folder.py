@@ -99,9 +99,7 @@ def test_two_runs_do_not_share_a_folder(
     assert prepare(small_table, tmp_path / "run", tiny_settings, CPU)[0].progress.update == 12
 
 
-def test_a_trainer_that_nobody_holds_gives_the_folder_back(
-    small_table: Path, tmp_path: Path, tiny_settings: Settings
-) -> None:
+def test_a_deleted_trainer_unlocks_the_folder(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     gc.collect()
     assert train(small_table, tmp_path / "run", tiny_settings).progress.finished

@@ -271,7 +271,7 @@ def test_networks_are_trained_for_the_rows(ran: Ran) -> None:
     assert [one["unnormalised"] for one in networks["cslm"]["perplexities"]] == [False, True]
 
 
-def test_tables_and_functions_are_told_with_what_made_them(ran: Ran) -> None:
+def test_tables_and_models_are_reported_with_their_origin(ran: Ran) -> None:
     tables = ran.report["tables"]
     assert tables["phrase-table.rnn-wp"]["counts"]["columns_after"] == 6
     averaged = tables["phrase-table.ensemble"]["scorer"]
@@ -295,7 +295,7 @@ def test_the_cost_of_translating(ran: Ran) -> None:
     assert inside["warm"]["served"] > 0.999
 
 
-def test_a_report_holds_wherever_the_folder_lies(ran: Ran) -> None:
+def test_a_report_does_not_depend_on_the_folder(ran: Ran) -> None:
     assert str(ran.folder) not in json.dumps(ran.report)
     assert ran.report["networks"]["cslm"]["perplexities"][0]["backoff"]["path"].startswith("system/")
     assert ran.report["commands"]["rnn-2"].startswith("phrasescore train system/phrase-table.gz ")

@@ -215,7 +215,7 @@ def test_labels_without_room_are_left_out() -> None:
     plt.close(figure)
 
 
-def test_phrases_alike_in_words() -> None:
+def test_phrases_with_identical_words() -> None:
     alike = alike_in_words([b"a b c", b"a b d", b"a e f", b"x"])
     assert [one.tolist() for one in alike] == [[0, 1], [0, 1], [2], [3]]
 

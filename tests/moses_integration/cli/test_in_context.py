@@ -277,7 +277,7 @@ def test_moses_tunes_as_we_do_and_by_hand(
     assert (tmp_path / "by-hand").read_bytes() == outputs[0]
 
 
-def test_faults_of_a_long_text_are_told_by_its_lines(
+def test_faults_of_a_long_text_are_reported_by_line(
     tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("moses_integration.per_text.context_toolkit._PART", 2)
@@ -578,7 +578,7 @@ def test_weights_are_for_the_network_that_they_were_sought_with(
     assert again.values(NETWORKS_SHA256) not in ([], [trained])
 
 
-def test_options_that_nobody_knows_any_more_are_not_guessed(
+def test_an_ini_without_option_weights_is_rejected(
     tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An ini without a record of its translation options is an error.
@@ -672,7 +672,7 @@ def test_a_network_with_a_part_of_ones_own(small_dev: tuple[Path, Path], tmp_pat
     assert refused.returncode == 2
 
 
-def test_a_network_that_knows_hardly_a_word_is_doubted(
+def test_many_unknown_words_are_reported(
     small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capitals, folder = tmp_path / "capitals.en", tmp_path / "network"

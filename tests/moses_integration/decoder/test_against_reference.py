@@ -75,7 +75,7 @@ def test_a_narrow_search_finds_derivations_that_exist(language_models: list[Path
         assert best.score == pytest.approx(listed[0].score, abs=1e-9)
 
 
-def test_hypotheses_with_another_last_phrase_are_not_alike() -> None:
+def test_hypotheses_with_another_last_phrase_are_not_recombined() -> None:
     """Hypotheses with different last phrases do not recombine.
 
     `a` is a swap after `b c`, but not after `b`, `c`, which scores better until then.

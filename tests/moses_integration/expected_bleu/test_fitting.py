@@ -187,7 +187,7 @@ def test_a_few_lists_are_too_few() -> None:
         train(random_lists(9), np.ones(2))
 
 
-def test_lists_that_nothing_can_be_learnt_from() -> None:
+def test_lists_that_are_useless_for_training() -> None:
     lists = random_lists(20)
     nothing_HP = csr_array((len(lists.features_HF), 0), dtype=np.float32)
     with pytest.raises(UserError, match="no phrase pair was used in any translation"):

@@ -126,7 +126,7 @@ def test_a_table_of_other_factors_than_the_ini_says(tmp_path: Path) -> None:
 
 @pytest.mark.moses
 @pytest.mark.parametrize("tags", [False, True])
-def test_moses_translates_a_text_alike(moses_home: Path, tmp_path: Path, tags: bool) -> None:
+def test_moses_translates_a_text_identically(moses_home: Path, tmp_path: Path, tags: bool) -> None:
     ini, toolkit = factored_ini(tmp_path, tags=tags), MosesToolkit(Installation(moses_home), 1)
     text = tmp_path / "text"
     text.write_bytes(b"the zzz quantum letter .\n" + (MINI / "test.en").read_bytes())

@@ -102,7 +102,9 @@ def test_a_text_is_translated_identically(odd_text: Path, tmp_path: Path) -> Non
 
 @pytest.mark.moses
 @pytest.mark.parametrize("binary", [None, "compact", "probing"])
-def test_moses_translates_a_text_alike(moses_home: Path, odd_text: Path, tmp_path: Path, binary: Binary | None) -> None:
+def test_moses_translates_a_text_identically(
+    moses_home: Path, odd_text: Path, tmp_path: Path, binary: Binary | None
+) -> None:
     if binary == "compact" and not (moses_home / "bin/processPhraseTableMin").exists():
         pytest.skip("this Moses was built without cmph")
     check_alike(MosesToolkit(Installation(moses_home), 1, binary), odd_text, tmp_path)

@@ -417,7 +417,7 @@ def test_starting_weights() -> None:
         starting_weights(entry, {**weights, "LM0": [1, 2]}, ["N"])
 
 
-def test_sparse_features_are_told_by_their_underscore() -> None:
+def test_sparse_features_are_recognised_by_their_underscore() -> None:
     sparse = [*LIST, LIST[2].with_feature("TM_1", [1.0])]
     with pytest.raises(UserError, match="has the sparse feature TM_1 in sentence 1, and only what all translations"):
         check_dense(sparse, ["TM"])

@@ -68,7 +68,7 @@ def test_an_artefact_that_is_missing_or_empty(tmp_path: Path, left: str) -> None
         run_step("tables", [done], tmp_path / "log", [tmp_path / "done", artefact])
 
 
-def test_a_failure_is_told_whatever_it_left(tmp_path: Path) -> None:
+def test_a_failure_is_reported_whatever_files_it_left(tmp_path: Path) -> None:
     artefact = tmp_path / "table.gz"
     artefact.write_bytes(gzip.compress(b"a ||| b")[:12])
     dies = program(tmp_path / "dies", "echo out of memory; exit 3")

@@ -127,7 +127,7 @@ def test_as_many_translations_as_sentences(pretended: MosesToolkit, tmp_path: Pa
     assert decode(pretended, MosesIni.read(MINI / "moses.ini"), tmp_path / "in", tmp_path) == b""
 
 
-def test_the_filter_is_told_the_factors(pretended: MosesToolkit, tmp_path: Path) -> None:
+def test_the_filter_gets_the_factors(pretended: MosesToolkit, tmp_path: Path) -> None:
     """The filter gets the factors, because otherwise it would drop all phrases."""
     text = (MINI / "moses.ini").read_text().replace("path=", f"path={MINI}/")
     (tmp_path / "moses.ini").write_text(text.replace(" input-factor=0 output-factor=0", ""))
