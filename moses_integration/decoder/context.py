@@ -26,6 +26,16 @@ LN_10 = 2.30258509299405
 """Moses' constant: KenLM's log10 becomes a natural log (moses/Util.h)."""
 
 
+_END = 1
+"""The number of `</s>`."""
+_WORD_BITS = 32
+_MOST_STATES = 1 << 16
+"""States beyond which the next sentence starts with an empty cache."""
+_CACHED = 1 << 16
+_MIX, _MIXED_BITS = 0x9E3779B97F4A7C15 - (1 << 64), 36
+"""Multiplicative hashing: the factor, and the bits below those that are a slot of the cache."""
+
+
 class ContextFeature(Feature, ABC):
     """A feature whose value depends on the target words before the phrase.
 
@@ -54,6 +64,10 @@ class LanguageModel(ContextFeature):
 
     The sum over a sentence is ln p with `</s>`. As in Moses, `</s>` is not scored after an empty last phrase (a dropped
     unknown word). Unlike Moses, a log-probability of minus infinity is an error.
+
+    KenLM's states and words are numbered, so that all candidates of a stack advance by one word in a few operations on
+    arrays. A direct-mapped cache keeps recent *steps*, from a state by a word to a score and the next state, because
+    calls of KenLM are most of the time.
     """
 
     def __init__(self, label: str, path: Path) -> None:
@@ -65,89 +79,110 @@ class LanguageModel(ContextFeature):
         if not self.path.exists():
             raise UserError(f"{self.path}: does not exist, but the ini names it; fix the line")
         self._model = load_kenlm(self.path)
+        self._context = self._model.order - 1
+        self._forget()
+
+    def _forget(self) -> None:
         from kenlm import State
 
         self._new_state: type[kenlm.State] = State
-        self._context = self._model.order - 1
-        self._scratch = [State() for _ in range(self._context - 1)]
+        start, nothing = State(), State()
+        self._model.BeginSentenceWrite(start)
+        self._model.NullContextWrite(nothing)
+        self._states: list[kenlm.State] = []
+        self._state_numbers: dict[kenlm.State, int] = {}
+        self._start, self._nothing = self._number(start), self._number(nothing)
+        self._words = _WordNumbers()
+        self._cached_key = np.full(_CACHED, -1, np.int64)
+        self._cached_score, self._cached_state = np.zeros(_CACHED), np.zeros(_CACHED, np.int64)
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
         """Return ln p of the words whose n-gram is inside the phrase; estimate the others by shorter n-grams."""
-        full_T, inside_T = [], []
-        for phrase in phrases:
-            scores, _ = self._without_context(_text(phrase))
-            full_T.append(sum(scores))
-            inside_T.append(sum(scores[self._context :]))
-        inside_TK, full_TK = (np.array(scores, np.float64)[:, None] for scores in (inside_T, full_T))
-        require_log_probs(full_TK, self.path)
-        return inside_TK * LN_10, full_TK * LN_10 - inside_TK * LN_10
+        word_LT, _ = self._words.matrix(phrases)
+        score_LT, _ = self._walk(np.full(len(phrases), self._nothing), word_LT)
+        full_T1, inside_T1 = score_LT.sum(axis=0)[:, None], score_LT[self._context :].sum(axis=0)[:, None]
+        return inside_T1 * LN_10, full_T1 * LN_10 - inside_T1 * LN_10
 
     def begin(self, phrases: Sequence[Words]) -> int:
-        """Reset the states to that of `<s>`."""
-        start = self._new_state()
-        self._model.BeginSentenceWrite(start)
-        self._phrases = [_text(phrase) for phrase in phrases]
-        self._states = [start]
-        self._number_of = {start: 0}
-        self._scored: dict[int, tuple[float, int]] = {}
-        self._last_words: dict[int, int] = {}
-        return 0
+        """Return the state of `<s>`."""
+        if len(self._states) > _MOST_STATES:
+            self._forget()
+        self._word_LP, self._length_P = self._words.matrix(phrases)
+        self._end_P = np.full(len(phrases), -1, np.int64)
+        return self._start
 
     def extend(self, states_N: Indices, phrases_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return ln p of the words whose n-gram starts before the phrase, plus `</s>` at the end, and new states."""
-        # Many hypotheses share the state and the phrase; each such pair is scored once per sentence.
-        pairs, pair_N = np.unique(states_N * len(self._phrases) + phrases_N, return_inverse=True)
-        found = [self._scored.get(pair) or self._extend(pair) for pair in pairs.tolist()]
+        length_N = self._length_P[phrases_N]
+        score_LN, state_N = self._walk(states_N, self._word_LP[: self._context, phrases_N])
+        score_N = score_LN.sum(axis=0)
+        is_long_N = length_N > self._context
+        state_N[is_long_N] = self._ends(phrases_N[is_long_N])
         if is_end:
-            phrases = [self._phrases[pair % len(self._phrases)] for pair in pairs.tolist()]
-            found = [
-                (score + self._model.BaseScore(self._states[state], "</s>", self._new_state()), state)
-                if phrase
-                else (score, state)
-                for phrase, (score, state) in zip(phrases, found, strict=True)
-            ]
-        scores = np.array([score for score, _ in found], np.float64)
-        require_log_probs(scores, self.path)
-        states = np.array([state for _, state in found], np.int64)
-        return scores[pair_N][:, None] * LN_10, states[pair_N]
+            has_words_N = length_N > 0
+            score_N[has_words_N] += self._step(state_N[has_words_N], np.array(_END))[0]
+        return score_N[:, None] * LN_10, state_N
 
-    def _extend(self, pair: int) -> tuple[float, int]:
-        """Return the score (log10) of a phrase after a state, and the new state."""
-        state, number = divmod(pair, len(self._phrases))
-        phrase = self._phrases[number]
-        score, before = 0.0, self._states[state]
-        words = phrase[: self._context]
-        # Only the last state needs memory of its own.
-        for word, after in zip(words, (*self._scratch[: len(words) - 1], self._new_state()), strict=False):
-            score += self._model.BaseScore(before, word, after)
-            before = after
-        if len(phrase) > self._context:
-            # The state after such a long phrase does not depend on the state before it.
-            if number not in self._last_words:
-                self._last_words[number] = self._number(self._without_context(phrase)[1])
-            end = self._last_words[number]
-        else:
-            end = self._number(before)
-        self._scored[pair] = result = (score, end)
-        return result
+    def _ends(self, long_N: Indices) -> Indices:
+        """Return the states after phrases that are so long that the state before them does not matter."""
+        new_P = np.unique(long_N[self._end_P[long_N] < 0])
+        _, self._end_P[new_P] = self._walk(np.full(len(new_P), self._nothing), self._word_LP[:, new_P])
+        return self._end_P[long_N]
+
+    def _walk(self, state_N: Indices, word_LN: Indices) -> tuple[Floats, Indices]:
+        """Return log10 p of each word after a state and the words before it, and the last states."""
+        score_LN, state_N = np.zeros(word_LN.shape), state_N.copy()
+        for score_N, word_N in zip(score_LN, word_LN, strict=True):
+            (word,) = np.nonzero(word_N)
+            score_N[word], state_N[word] = self._step(state_N[word], word_N[word])
+        return score_LN, state_N
+
+    def _step(self, state_N: Indices, word_N: Indices) -> tuple[Floats, Indices]:
+        """Return log10 p of a word after each state, and the next states."""
+        key_N = (state_N << _WORD_BITS) + word_N
+        slot_N = (key_N * _MIX >> _MIXED_BITS) & (_CACHED - 1)
+        score_N, next_N = self._cached_score[slot_N], self._cached_state[slot_N]
+        (new,) = np.nonzero(self._cached_key[slot_N] != key_N)
+        if len(new):
+            keys, key_n = np.unique(key_N[new], return_inverse=True)
+            steps = [self._ask(key) for key in keys.tolist()]
+            scores, states = np.array([score for score, _ in steps]), np.array([state for _, state in steps])
+            require_log_probs(scores, self.path)
+            slot_n = slot_N[new]
+            score_N[new] = self._cached_score[slot_n] = scores[key_n]
+            next_N[new] = self._cached_state[slot_n] = states[key_n]
+            self._cached_key[slot_n] = key_N[new]
+        return score_N, next_N
+
+    def _ask(self, key: int) -> tuple[float, int]:
+        after = self._new_state()
+        score = self._model.BaseScore(self._states[key >> _WORD_BITS], self._words.texts[key & ((1 << _WORD_BITS) - 1)], after)
+        return score, self._number(after)
 
     def _number(self, state: kenlm.State) -> int:
-        number: int = self._number_of.setdefault(state, len(self._states))
+        number = self._state_numbers.setdefault(state, len(self._states))
         if number == len(self._states):
             self._states.append(state)
         return number
 
-    def _without_context(self, phrase: tuple[str, ...]) -> tuple[list[float], kenlm.State]:
-        """Return log10 p of each word given the previous words of the phrase, and the state after the phrase."""
-        before, after = self._new_state(), self._new_state()
-        self._model.NullContextWrite(before)
-        scores = []
-        for word in phrase:
-            scores.append(self._model.BaseScore(before, word, after))
-            before, after = after, before
-        return scores, before
 
+class _WordNumbers(dict[bytes, int]):
+    """Numbers of words from 1, in order of first use; 0 is no word."""
 
-def _text(phrase: Words) -> tuple[str, ...]:
-    """Decode words for KenLM's module. Words of invalid UTF-8 become unknown words, unlike in Moses."""
-    return tuple(map(as_text, phrase))
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts = [""]
+        """For KenLM's module. Words of invalid UTF-8 become unknown words, unlike in Moses."""
+        self[b"</s>"]
+
+    def __missing__(self, word: bytes) -> int:
+        self[word] = number = len(self.texts)
+        self.texts.append(as_text(word))
+        return number
+
+    def matrix(self, phrases: Sequence[Words]) -> tuple[Indices, Indices]:
+        """Return the words of phrases as columns [L, P], and their lengths [P]."""
+        length_P = np.array([len(phrase) for phrase in phrases], np.int64)
+        word_PL = np.zeros((len(phrases), length_P.max(initial=0)), np.int64)
+        word_PL[np.arange(word_PL.shape[1]) < length_P[:, None]] = [self[word] for phrase in phrases for word in phrase]
+        return np.ascontiguousarray(word_PL.T), length_P
