@@ -25,15 +25,13 @@ if TYPE_CHECKING:
 LN_10 = 2.30258509299405
 """Moses' constant: KenLM's log10 becomes a natural log (moses/Util.h)."""
 
-
-_END = 1
-"""The number of `</s>`."""
+_END, _NO_STATE = 1, -1
+"""The number of `</s>`; no number of a state."""
 _WORD_BITS = 32
+_CACHED = 65_521
+"""Slots of the cache, a prime, so that the remainder of a key is a hash."""
 _MOST_STATES = 1 << 16
-"""States beyond which the next sentence starts with an empty cache."""
-_CACHED = 1 << 16
-_MIX, _MIXED_BITS = 0x9E3779B97F4A7C15 - (1 << 64), 36
-"""Multiplicative hashing: the factor, and the bits below those that are a slot of the cache."""
+"""States beyond which the next sentence starts anew, to limit memory."""
 
 
 class ContextFeature(Feature, ABC):
@@ -108,26 +106,22 @@ class LanguageModel(ContextFeature):
         if len(self._states) > _MOST_STATES:
             self._forget()
         self._word_LP, self._length_P = self._words.matrix(phrases)
-        self._end_P = np.full(len(phrases), -1, np.int64)
+        # The state after a long phrase does not depend on the state before it.
+        (long,) = np.nonzero(self._length_P > self._context)
+        self._end_P = np.full(len(phrases), _NO_STATE)
+        _, self._end_P[long] = self._walk(np.full(len(long), self._nothing), self._word_LP[:, long])
         return self._start
 
     def extend(self, states_N: Indices, phrases_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return ln p of the words whose n-gram starts before the phrase, plus `</s>` at the end, and new states."""
-        length_N = self._length_P[phrases_N]
         score_LN, state_N = self._walk(states_N, self._word_LP[: self._context, phrases_N])
         score_N = score_LN.sum(axis=0)
-        is_long_N = length_N > self._context
-        state_N[is_long_N] = self._ends(phrases_N[is_long_N])
+        end_N = self._end_P[phrases_N]
+        state_N = np.where(end_N == _NO_STATE, state_N, end_N)
         if is_end:
-            has_words_N = length_N > 0
+            has_words_N = self._length_P[phrases_N] > 0
             score_N[has_words_N] += self._step(state_N[has_words_N], np.array(_END))[0]
         return score_N[:, None] * LN_10, state_N
-
-    def _ends(self, long_N: Indices) -> Indices:
-        """Return the states after phrases that are so long that the state before them does not matter."""
-        new_P = np.unique(long_N[self._end_P[long_N] < 0])
-        _, self._end_P[new_P] = self._walk(np.full(len(new_P), self._nothing), self._word_LP[:, new_P])
-        return self._end_P[long_N]
 
     def _walk(self, state_N: Indices, word_LN: Indices) -> tuple[Floats, Indices]:
         """Return log10 p of each word after a state and the words before it, and the last states."""
@@ -140,13 +134,12 @@ class LanguageModel(ContextFeature):
     def _step(self, state_N: Indices, word_N: Indices) -> tuple[Floats, Indices]:
         """Return log10 p of a word after each state, and the next states."""
         key_N = (state_N << _WORD_BITS) + word_N
-        slot_N = (key_N * _MIX >> _MIXED_BITS) & (_CACHED - 1)
+        slot_N = key_N % _CACHED
         score_N, next_N = self._cached_score[slot_N], self._cached_state[slot_N]
         (new,) = np.nonzero(self._cached_key[slot_N] != key_N)
         if len(new):
             keys, key_n = np.unique(key_N[new], return_inverse=True)
-            steps = [self._ask(key) for key in keys.tolist()]
-            scores, states = np.array([score for score, _ in steps]), np.array([state for _, state in steps])
+            scores, states = map(np.array, zip(*map(self._ask, keys.tolist()), strict=True))
             require_log_probs(scores, self.path)
             slot_n = slot_N[new]
             score_N[new] = self._cached_score[slot_n] = scores[key_n]
@@ -155,13 +148,14 @@ class LanguageModel(ContextFeature):
         return score_N, next_N
 
     def _ask(self, key: int) -> tuple[float, int]:
-        after = self._new_state()
-        score = self._model.BaseScore(self._states[key >> _WORD_BITS], self._words.texts[key & ((1 << _WORD_BITS) - 1)], after)
+        (state, word), after = divmod(key, 1 << _WORD_BITS), self._new_state()
+        score = self._model.BaseScore(self._states[state], self._words.texts[word], after)
         return score, self._number(after)
 
     def _number(self, state: kenlm.State) -> int:
-        number = self._state_numbers.setdefault(state, len(self._states))
-        if number == len(self._states):
+        number = self._state_numbers.get(state)
+        if number is None:
+            number = self._state_numbers[state] = len(self._states)
             self._states.append(state)
         return number
 

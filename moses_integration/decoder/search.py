@@ -34,7 +34,9 @@ from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.decoder.translation_options import FutureScores, Options, collect_options
 from phrasescore.phrases import ranges
 
-Coverages = NDArray[np.bool_]
+Coverages = NDArray[np.int64] | NDArray[np.object_]
+"""Sets of covered words: bit i is word i of a window. Bits of wide windows are Python's integers."""
+_MOST_BITS = 62
 
 
 class Moves(NamedTuple):
@@ -48,8 +50,14 @@ class Moves(NamedTuple):
     """Score of the hypothesis plus that of the jump."""
     future_M: Floats
     """Future score after the move."""
-    coverage_M: Indices
-    """Index of the hypothesis' coverage in `Stack.covered_Cw`."""
+    coverage_M: Coverages
+    """Coverage after the move, in the window of the hypothesis."""
+    bound_M: Floats
+    """Rank of the best candidate of the move."""
+
+    def take(self, indices: Indices | NDArray[np.bool_] | slice) -> Moves:
+        """Return a selection."""
+        return Moves._make(column[indices] for column in self)
 
 
 @dataclass(frozen=True)
@@ -58,18 +66,11 @@ class Stack:
 
     record_H: Indices
     coverage_H: Indices
-    """Index in `covered_Cw`."""
-    covered_Cw: Coverages
+    """Index in `coverage_C`."""
+    coverage_C: Coverages
     future_C: Floats
     first_word: int
     """Start of the window."""
-
-    def covered_from(self, first_word: int) -> Coverages:
-        """Return the coverages in a later window of the same width."""
-        shift = first_word - self.first_word
-        covered_Cw = np.zeros_like(self.covered_Cw)
-        covered_Cw[:, : covered_Cw.shape[1] - shift] = self.covered_Cw[:, shift:]
-        return covered_Cw
 
 
 class Search:
@@ -85,6 +86,7 @@ class Search:
         # In stack k, the first gap is at most this far before word k, and a covered word this far after the first gap.
         self._reach = min(settings.distortion_limit, self._words) if settings.distortion_limit >= 0 else self._words
         self._width = min(self._words, self._reach + max(self._reach, self._longest))
+        self._bits = np.int64 if self._width <= _MOST_BITS else np.object_
         self._future = FutureScores(options, self._reach)
         self._by_start = np.argsort(options.span_start_S, kind="stable")
         self._distance_weight = sum(
@@ -107,7 +109,7 @@ class Search:
         return Stack(
             record_H=np.array([self._graph.root]),
             coverage_H=np.zeros(1, np.int64),
-            covered_Cw=np.zeros((1, self._width), np.bool_),
+            coverage_C=np.zeros(1, self._bits),
             future_C=self._future(np.zeros(1, np.int64), np.array([self._words])),
             first_word=0,
         )
@@ -121,26 +123,34 @@ class Search:
         start_s, end_s = options.span_start_S[span_s], options.span_end_S[span_s]
         option_H = graph.option_N[stack.record_H]
         previous_start_H, previous_end_H = options.start_O[option_H], options.end_O[option_H]
-        allowed_Hs = self._allowed_spans(stack, start_s, end_s)[stack.coverage_H]
+        covered_Cw = (stack.coverage_C[:, None] >> np.arange(self._width, dtype=self._bits) & 1).astype(np.bool_)
+        allowed_sH = self._allowed_spans(stack.first_word, covered_Cw, start_s, end_s).T[:, stack.coverage_H]
         if self._settings.distortion_limit >= 0:
-            allowed_Hs &= np.abs(previous_end_H[:, None] + 1 - start_s) <= self._settings.distortion_limit
+            allowed_sH &= np.abs(start_s[:, None] - previous_end_H - 1) <= self._settings.distortion_limit
         # Sorted by span, and so by length.
-        near_M, h_M = np.nonzero(allowed_Hs.T)
-        start_M, end_M = start_s[near_M], end_s[near_M]
+        near_M, h_M = np.nonzero(allowed_sH)
+        start_M, end_M, span_M = start_s[near_M], end_s[near_M], span_s[near_M]
         jumps = Jumps(previous_start_H[h_M], previous_end_H[h_M], start_M, end_M)
-        relation_M, coverage_M = jumps.relations(), stack.coverage_H[h_M]
+        relation_M, before_M = jumps.relations(), stack.coverage_H[h_M]
         leaving_M = options.leaving_OR[option_H[h_M], relation_M]
+        score_M = graph.score_N[stack.record_H[h_M]] + self._distance_weight * jumps.distances() + leaving_M
+        future_M = self._future_after(stack, covered_Cw, before_M, start_M, end_M)
         moves = Moves(
             record_M=stack.record_H[h_M],
-            span_M=span_s[near_M],
+            span_M=span_M,
             relation_M=relation_M,
-            score_M=graph.score_N[stack.record_H[h_M]] + self._distance_weight * jumps.distances() + leaving_M,
-            future_M=self._future_after(stack, coverage_M, start_M, end_M),
-            coverage_M=coverage_M,
+            score_M=score_M,
+            future_M=future_M,
+            coverage_M=stack.coverage_C[before_M] | self._as_bits(start_s - stack.first_word, end_s - start_s)[near_M],
+            bound_M=score_M + future_M + options.best_SR[span_M, relation_M],
         )
         first_of_length = np.searchsorted(end_M - start_M + 1, np.arange(1, self._longest + 2))
-        slices = [slice(*first_of_length[i : i + 2]) for i in range(self._longest)]
-        return [Moves._make(column[part] for column in moves) for part in slices]
+        return [moves.take(slice(*first_of_length[i : i + 2])) for i in range(self._longest)]
+
+    def _as_bits(self, first_s: Indices, others_s: Indices) -> Coverages:
+        """Return the coverage of `others_s` + 1 words from word `first_s` of a window."""
+        bits_s: Coverages = ((2 << others_s.astype(self._bits)) - 1) << first_s.astype(self._bits)
+        return bits_s
 
     def _spans_in_window(self, first_word: int) -> Indices:
         """Return the spans inside a window, by length."""
@@ -149,23 +159,27 @@ class Search:
         span_s = np.sort(self._by_start[first:last])
         return span_s[options.span_end_S[span_s] < end]
 
-    def _allowed_spans(self, stack: Stack, start_s: Indices, end_s: Indices) -> Coverages:
+    def _allowed_spans(
+        self, first: int, covered_Cw: NDArray[np.bool_], start_s: Indices, end_s: Indices
+    ) -> NDArray[np.bool_]:
         """Return which spans [C, s] are uncovered and leave the first gap within the distortion limit."""
-        limit, first = self._settings.distortion_limit, stack.first_word
-        before_Cw = np.zeros((len(stack.covered_Cw), self._width + 1), np.int64)
-        np.cumsum(stack.covered_Cw, axis=1, out=before_Cw[:, 1:])
-        allowed_Cs: Coverages = before_Cw[:, start_s - first] == before_Cw[:, end_s + 1 - first]
+        limit = self._settings.distortion_limit
+        before_Cw = np.zeros((len(covered_Cw), self._width + 1), np.int64)
+        np.cumsum(covered_Cw, axis=1, out=before_Cw[:, 1:])
+        allowed_Cs: NDArray[np.bool_] = before_Cw[:, start_s - first] == before_Cw[:, end_s + 1 - first]
         if limit >= 0:
-            gap_C1 = first + stack.covered_Cw.argmin(axis=1)[:, None]
+            gap_C1 = first + covered_Cw.argmin(axis=1)[:, None]
             allowed_Cs &= (start_s == gap_C1) | (np.abs(end_s + 1 - gap_C1) <= limit)
         return allowed_Cs
 
-    def _future_after(self, stack: Stack, coverage_M: Indices, start_M: Indices, end_M: Indices) -> Floats:
+    def _future_after(
+        self, stack: Stack, covered_Cw: NDArray[np.bool_], coverage_M: Indices, start_M: Indices, end_M: Indices
+    ) -> Floats:
         """Return the future score after a span is added to a coverage, which splits the gap around it."""
         first = stack.first_word
         word_w = first + np.arange(self._width)
-        gap_start_Cw = np.maximum.accumulate(np.where(stack.covered_Cw, word_w + 1, first), axis=1)
-        gap_end_Cw = np.where(stack.covered_Cw, word_w, self._words)[:, ::-1]
+        gap_start_Cw = np.maximum.accumulate(np.where(covered_Cw, word_w + 1, first), axis=1)
+        gap_end_Cw = np.where(covered_Cw, word_w, self._words)[:, ::-1]
         gap_end_Cw = np.minimum.accumulate(gap_end_Cw, axis=1)[:, ::-1]
         gap_start_M, gap_end_M = gap_start_Cw[coverage_M, start_M - first], gap_end_Cw[coverage_M, start_M - first]
         return (
@@ -181,7 +195,9 @@ class Search:
         """Make stack k from all moves into it."""
         options = self._options
         first_word = max(0, min(k - self._reach, self._words - self._width))
-        moves, covered_Cw = _moves_into(recent, first_word)
+        moves = _moves_into(recent, first_word)
+        # A move without a candidate among the best ones is dropped before its candidates are made.
+        moves = moves.take(_at_least(moves.bound_M, self._settings.pop_limit))
         first_M = options.span_first_S[moves.span_M]
         count_M = options.span_first_S[moves.span_M + 1] - first_M
         move_N = np.repeat(np.arange(len(count_M)), count_M)
@@ -195,7 +211,7 @@ class Search:
         context_NX, states_NX = self._extend(record_N, option_N, is_end=k == self._words)
         score_N = moves.score_M[move_N] + options.score_O[option_N] + entering_N
         score_N += context_NX @ self._model.context_weights
-        coverage_N, covered_Cw = self._cover(covered_Cw, moves, move_N, first_word)
+        coverage_C, first_C, coverage_N = np.unique(moves.coverage_M[move_N], return_index=True, return_inverse=True)
         best_first = np.argsort(-(score_N + future_N), kind="stable")
         state_N = _row_numbers([coverage_N, options.exit_O[option_N], *states_NX.T])
         winners, winner_N = _recombine(state_N, best_first)
@@ -205,21 +221,7 @@ class Search:
         record_H = self._graph.add(candidates.take(winners))
         if keep_arcs:
             self._graph.add_arcs(candidates, record_H, winners, winner_N)
-        future_C = np.zeros(len(covered_Cw))
-        future_C[coverage_N] = future_N
-        return Stack(record_H, coverage_N[winners], covered_Cw, future_C, first_word)
-
-    def _cover(
-        self, covered_Cw: Coverages, moves: Moves, move_N: Indices, first_word: int
-    ) -> tuple[Indices, Coverages]:
-        """Return the coverage of each candidate as an index, and the distinct coverages [C, w] after the moves."""
-        move_U, used_N = np.unique(move_N, return_inverse=True)
-        span_U = moves.span_M[move_U]
-        word_w = first_word + np.arange(self._width)
-        start_U1, end_U1 = self._options.span_start_S[span_U, None], self._options.span_end_S[span_U, None]
-        covered_Uw = covered_Cw[moves.coverage_M[move_U]] | ((start_U1 <= word_w) & (word_w <= end_U1))
-        covered_Cw, coverage_U = _distinct(covered_Uw)
-        return coverage_U[used_N], covered_Cw
+        return Stack(record_H, coverage_N[winners], coverage_C, future_N[first_C], first_word)
 
     def _number_kept(self, total_H: Floats) -> int:
         """Return how many of these hypotheses (best first) the stack keeps."""
@@ -240,15 +242,22 @@ class Search:
         return np.concatenate(values, axis=1), np.concatenate(states, axis=1)
 
 
-def _moves_into(recent: Iterable[tuple[Stack, list[Moves]]], first_word: int) -> tuple[Moves, Coverages]:
-    """Return the moves from recent stacks into the next one, and the coverages before them in its window."""
-    parts, covered, offset = [], [], 0
+def _moves_into(recent: Iterable[tuple[Stack, list[Moves]]], first_word: int) -> Moves:
+    """Return the moves from recent stacks into the next one, with the coverages in its window."""
+    parts = []
     for length, (stack, by_length) in enumerate(recent):
         part = by_length[length]
-        parts.append(part._replace(coverage_M=part.coverage_M + offset))
-        covered.append(stack.covered_from(first_word))
-        offset += len(stack.covered_Cw)
-    return Moves._make(map(np.concatenate, zip(*parts, strict=True))), np.concatenate(covered)
+        if shift := first_word - stack.first_word:
+            part = part._replace(coverage_M=part.coverage_M >> shift)
+        parts.append(part)
+    return Moves._make(map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _at_least(values_M: Floats, limit: int) -> NDArray[np.bool_] | slice:
+    """Return which values are not below the `limit` largest ones; 0 is no limit."""
+    if 0 < limit < len(values_M):
+        return values_M >= -np.partition(-values_M, limit - 1)[limit - 1]
+    return slice(None)
 
 
 def _largest(values_N: Floats, limit: int) -> Indices:
@@ -256,19 +265,6 @@ def _largest(values_N: Floats, limit: int) -> Indices:
     if 0 < limit < len(values_N):
         return np.argpartition(-values_N, limit)[:limit]
     return np.arange(len(values_N))
-
-
-def _distinct(covered_Uw: Coverages) -> tuple[Coverages, Indices]:
-    """Return the distinct rows and the index of each row among them."""
-    rows, words = covered_Uw.shape
-    if words > 64:
-        covered_Cw, coverage_U = np.unique(covered_Uw, axis=0, return_inverse=True)
-        return covered_Cw, coverage_U.ravel()
-    # Rows packed into one 64-bit number are compared 15 times as fast.
-    bytes_U8 = np.zeros((rows, 8), np.uint8)
-    bytes_U8[:, : -(-words // 8)] = np.packbits(covered_Uw, axis=1)
-    _, first_C, coverage_U = np.unique(bytes_U8.view(np.uint64).ravel(), return_index=True, return_inverse=True)
-    return covered_Uw[first_C], coverage_U
 
 
 def _row_numbers(columns: Sequence[Indices]) -> Indices:

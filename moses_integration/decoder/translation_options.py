@@ -51,6 +51,8 @@ class Options:
     """Weighted score of the option's relation to the previous phrase."""
     leaving_OR: Floats
     """Weighted score of the next phrase's relation to the option, 0 for `NO_OPTION` [O + 1, R]."""
+    best_SR: Floats
+    """The best sum of `future_O` and `entering_OR` in each span."""
     exit_O: Indices
     """Options with equal numbers leave the reordering features in the same state."""
 
@@ -78,6 +80,8 @@ def assemble_options(
     values_OF = np.concatenate([none, *(translations.values_TF for translations in found)])
     estimate_OF = np.concatenate([none, *(translations.estimate_TF for translations in found)])
     score_O = values_OF @ model.weights_F
+    future_O = score_O + estimate_OF @ model.weights_F
+    first_S = offsets_of(counts_S)
     rows, entering_OR, leaving_OR = _jump_scores(model, found, len(targets))
     range_O2 = np.concatenate([np.repeat(span_S2, counts_S, axis=0), [[-1, -1]]])
     exits = np.column_stack([range_O2, leaving_OR])[:-1]
@@ -85,7 +89,7 @@ def assemble_options(
         words=words,
         span_start_S=span_S2[:, 0],
         span_end_S=span_S2[:, 1],
-        span_first_S=offsets_of(counts_S),
+        span_first_S=first_S,
         targets=targets,
         phrase_O=phrase_O,
         phrases=list(numbers),
@@ -94,9 +98,10 @@ def assemble_options(
         rows=rows,
         values_OF=values_OF,
         score_O=score_O,
-        future_O=score_O + estimate_OF @ model.weights_F,
+        future_O=future_O,
         entering_OR=entering_OR,
         leaving_OR=leaving_OR,
+        best_SR=np.maximum.reduceat(future_O[:, None] + entering_OR, first_S[:-1]) if len(first_S) > 1 else none,
         exit_O=np.unique(exits, axis=0, return_inverse=True)[1].ravel(),
     )
 
@@ -126,15 +131,15 @@ class FutureScores:
 
     def __init__(self, options: Options, longest_range: int) -> None:
         """Compute the scores of ranges of at most `longest_range` words and of those that end with the sentence."""
-        self._words = options.words
         span_nl = _best_of_spans(options)
-        self._short_nl = _best_of_short_ranges(span_nl, min(longest_range, options.words))
-        self._to_end_n = _best_to_end(span_nl)
+        short_nl = _best_of_short_ranges(span_nl, min(longest_range, options.words))
+        self._score_nl = np.column_stack([short_nl, _best_to_end(span_nl)])
 
     def __call__(self, start_N: Indices, end_N: Indices) -> Floats:
         """Return the scores [N] of ranges (`end_N` is exclusive); 0 for empty ranges."""
-        length_N = np.where(end_N == self._words, 0, end_N - start_N)
-        return np.where(end_N == self._words, self._to_end_n[start_N], self._short_nl[start_N, length_N])
+        # A longer range than the longest ends with the sentence.
+        score_N: Floats = self._score_nl[start_N, np.minimum(end_N - start_N, self._score_nl.shape[1] - 1)]
+        return score_N
 
 
 def _best_of_spans(options: Options) -> Floats:

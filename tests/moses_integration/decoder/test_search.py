@@ -12,23 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_integration.decoder.declaration import load_model
-from moses_integration.decoder.search import Search, _distinct
+from moses_integration.decoder.search import _MOST_BITS, Search
 from moses_integration.decoder.settings import read_settings
 from moses_integration.decoder.translation_options import FutureScores
 from tests.moses_integration.decoder.searching import WEIGHTS, decode, key
 from tests.moses_integration.decoder.small_system import Line, SmallSystem
-
-
-@pytest.mark.parametrize("words", [1, 8, 13, 64, 65, 100])
-def test_coverages_differ_if_any_word_differs(words: int) -> None:
-    rng = np.random.default_rng(words)
-    kinds_Kn = rng.random((20, words)) < 0.5
-    # Each differs from the first in one word.
-    kinds_Kn = np.concatenate([kinds_Kn, kinds_Kn[0] ^ np.eye(words, dtype=bool)])
-    covered_Pn = kinds_Kn[rng.integers(0, len(kinds_Kn), 300)]
-    covered_Cn, coverage_P = _distinct(covered_Pn)
-    assert (covered_Cn[coverage_P] == covered_Pn).all()
-    assert len(covered_Cn) == len({row.tobytes() for row in covered_Pn})
 
 
 def test_the_best_hypotheses_stay_however_large_the_weights_are() -> None:
@@ -57,11 +45,21 @@ def test_a_search_in_windows_equals_a_search_of_all_words(seed: int) -> None:
         limits, model = read_settings(ini), load_model(ini, [sentence], read_settings(ini))
     search, whole = Search(model, limits, sentence), Search(model, limits, sentence)
     whole._reach = whole._width = len(sentence)
+    whole._bits = np.object_
     whole._future = FutureScores(whole._options, len(sentence))
     assert search._width <= max(2 * limits.distortion_limit, limits.distortion_limit + 4)
     found, expected = (one.run(keep_arcs=True).n_best(50, distinct=False) for one in (search, whole))
     assert [key(one) for one in found] == [key(one) for one in expected]
     assert [one.score for one in found] == pytest.approx([one.score for one in expected], abs=1e-9)
+
+
+def test_a_window_may_be_wider_than_a_machine_word() -> None:
+    sentence = (b"a", b"b") * _MOST_BITS
+    lines = [Line((b"a",), (b"A",), (0.5,)), Line((b"b",), (b"B",), (0.5,))]
+    _, graph = decode(SmallSystem(lines, WEIGHTS), sentence)
+    best = graph.best()
+    assert best is not None
+    assert sorted(step.start for step in best.steps) == list(range(len(sentence)))
 
 
 def test_a_window_is_no_wider_in_a_long_sentence() -> None:
@@ -71,6 +69,5 @@ def test_a_window_is_no_wider_in_a_long_sentence() -> None:
         ini = system.write(Path(folder))
         sentence = (b"a",) * 300
         search = Search(load_model(ini, [sentence], read_settings(ini)), read_settings(ini), sentence)
-    stack = search._empty_stack()
-    assert stack.covered_Cw.shape == (1, 4)
+    assert search._width == 4
     assert len(search._spans_in_window(150)) == 4 + 3
