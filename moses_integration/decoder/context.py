@@ -31,7 +31,7 @@ _WORD_BITS = 32
 _CACHED = 65_521
 """Slots of the cache, a prime, so that the remainder of a key is a hash."""
 _MOST_STATES = 1 << 16
-"""States beyond which the next sentence starts anew, to limit memory."""
+"""States beyond which the next sentence starts without any, to limit memory."""
 
 
 class ContextFeature(Feature, ABC):
@@ -78,24 +78,31 @@ class LanguageModel(ContextFeature):
             raise UserError(f"{self.path}: does not exist, but the ini names it; fix the line")
         self._model = load_kenlm(self.path)
         self._context = self._model.order - 1
-        self._forget()
-
-    def _forget(self) -> None:
         from kenlm import State
 
         self._new_state: type[kenlm.State] = State
-        start, nothing = State(), State()
+        self._start_anew()
+
+    def _limit_memory(self) -> None:
+        if len(self._states) > _MOST_STATES:
+            self._start_anew()
+
+    def _start_anew(self) -> None:
+        """Drop all states, so that the present sentence cannot be extended any more."""
+        start, nothing = self._new_state(), self._new_state()
         self._model.BeginSentenceWrite(start)
         self._model.NullContextWrite(nothing)
         self._states: list[kenlm.State] = []
         self._state_numbers: dict[kenlm.State, int] = {}
         self._start, self._nothing = self._number(start), self._number(nothing)
         self._words = _WordNumbers()
+        self._word_LP, self._length_P = self._words.matrix([])
         self._cached_key = np.full(_CACHED, -1, np.int64)
         self._cached_score, self._cached_state = np.zeros(_CACHED), np.zeros(_CACHED, np.int64)
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
         """Return ln p of the words whose n-gram is inside the phrase; estimate the others by shorter n-grams."""
+        self._limit_memory()
         word_LT, _ = self._words.matrix(phrases)
         score_LT, _ = self._walk(np.full(len(phrases), self._nothing), word_LT)
         full_T1, inside_T1 = score_LT.sum(axis=0)[:, None], score_LT[self._context :].sum(axis=0)[:, None]
@@ -103,8 +110,7 @@ class LanguageModel(ContextFeature):
 
     def begin(self, phrases: Sequence[Words]) -> int:
         """Return the state of `<s>`."""
-        if len(self._states) > _MOST_STATES:
-            self._forget()
+        self._limit_memory()
         self._word_LP, self._length_P = self._words.matrix(phrases)
         # The state after a long phrase does not depend on the state before it.
         (long,) = np.nonzero(self._length_P > self._context)
