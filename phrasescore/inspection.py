@@ -33,7 +33,7 @@ from phrasescore.table.factors import SURFACE
 from phrasescore.table.reader import TableReader
 from phrasescore.translator import Translation, Translator
 from phrasescore.vocabulary import END
-from phrasescore.words import quote, split_words
+from phrasescore.words import quote
 
 Vectors = NDArray[np.float32]
 SAMPLES = 50
@@ -53,8 +53,10 @@ class Target:
     """A target of the phrase, by the table or by the network."""
 
     text: bytes
+    symbols: list[bytes]
+    """Its words, or the pieces of a network of subwords, and the end symbol."""
     words_I: NDArray[np.float64]
-    """ln p of each word and of the end symbol."""
+    """ln p of each symbol."""
     in_table: float | None
     """ln p in the table; None for a target that the search found."""
 
@@ -112,9 +114,15 @@ def _best_targets(
         # Use a larger beam than is shown, because the best targets need not begin with the most probable words.
         searching = SearchConfig(beam=2 * top, n_best=top, length_penalty="none")
         texts = [one.text for one in Translator(scorer, searching).translate([phrase])[0]]
+    vocabulary = scorer.model.target_vocabulary
     pairs = Occurrences(*orient(([phrase] * len(texts), texts), scorer.direction))
     targets = [
-        Target(text, words_I, math.log(candidates[text]) if candidates else None)
+        Target(
+            text,
+            [*vocabulary.symbols(text), vocabulary.words[END]],
+            words_I,
+            math.log(candidates[text]) if candidates else None,
+        )
         for text, words_I in zip(texts, word_log_probs(scorer, pairs), strict=True)
     ]
     by_network = sorted(targets, key=lambda one: -one.log_prob)
@@ -141,8 +149,8 @@ def encoder_gates(scorer: EncoderDecoderScorer, phrase: bytes) -> Gates | None:
     vocabulary, encoder = scorer.model.source_vocabulary, scorer.model.network.encoder
     if not isinstance(encoder, RecurrentEncoder) or not isinstance(unit := encoder.unit, GatedUnit):
         return None
-    words = split_words(phrase)[:: -1 if encoder.reverse else 1]
-    ids = [*vocabulary.encode([b" ".join(words)]).ids.tolist(), END]
+    order = slice(None, None, -1 if encoder.reverse else 1)
+    ids = [*vocabulary.encode([phrase]).ids.tolist()[order], END]
     x_T3n = unit.project(encoder.embedding(torch.tensor(ids, device=scorer.device.torch_device)))
     h_1n = x_T3n.new_zeros(1, unit.hidden)
     gates = []
@@ -152,7 +160,7 @@ def encoder_gates(scorer: EncoderDecoderScorer, phrase: bytes) -> Gates | None:
     reset_Tn, update_Tn = (torch.cat(gate).cpu().numpy() for gate in zip(*gates, strict=True))
     for gate_Tn in (reset_Tn, update_Tn):
         require_finite(gate_Tn, scorer.model.folder)
-    return Gates([*words, vocabulary.words[END]], reset_Tn, update_Tn)
+    return Gates([*vocabulary.symbols(phrase)[order], vocabulary.words[END]], reset_Tn, update_Tn)
 
 
 @torch.inference_mode()

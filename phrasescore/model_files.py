@@ -6,6 +6,7 @@ weights.safetensors    the weights with the lowest loss on the validation data, 
                        the file and one of the network's description in config.json
 vocab.source.txt       words of the network's input, one per line; the line number is the id
 vocab.target.txt       words of the network's output
+subwords.model         in place of both, a joint subword vocabulary, a model of SentencePiece
 vocab.txt              in place of both, the shortlist of a language model
 metrics.jsonl          one record per evaluation
 training-state/        for resuming only
@@ -23,10 +24,12 @@ from phrasescore.errors import UserError
 from phrasescore.files import STANDARD_STREAM, sha256_of, write_json
 from phrasescore.files.documents import read_json
 from phrasescore.plugins import loaded_plugins
+from phrasescore.subwords import SubwordVocabulary
 from phrasescore.versions import versions
 from phrasescore.vocabulary import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
+SUBWORDS = "subwords.model"
 SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY = "vocab.source.txt", "vocab.target.txt", "vocab.txt"
 METRICS, TRAINING_STATE = "metrics.jsonl", "training-state"
 ENCODER_DECODER, LANGUAGE_MODEL = "encoder-decoder", "neural-language-model"
@@ -39,7 +42,7 @@ _SCORING = ("kind", "model", "direction", "source_vocabulary", "target_vocabular
 
 def files_of_models(folders: Iterable[str | Path]) -> list[Path]:
     """Return the paths of files that model folders may have, which no output may replace."""
-    names = (CONFIG, WEIGHTS, SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY, METRICS)
+    names = (CONFIG, WEIGHTS, SOURCE_VOCABULARY, TARGET_VOCABULARY, SUBWORDS, VOCABULARY, METRICS)
     return [Path(folder) / name for folder in folders for name in names]
 
 
@@ -53,7 +56,13 @@ def write_description(folder: Path, kind: str, facts: dict[str, Any]) -> None:
 
 def describe_vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
     """Return the description of a vocabulary."""
-    return {"words": len(vocabulary), "sha256": vocabulary.digest()}
+    facts = {"words": len(vocabulary), "sha256": vocabulary.digest()}
+    return facts | ({"subwords": True} if isinstance(vocabulary, SubwordVocabulary) else {})
+
+
+def save_vocabulary(folder: Path, name: str, vocabulary: Vocabulary) -> None:
+    """Write a vocabulary under its name, or joint subwords under theirs."""
+    vocabulary.save(folder / (SUBWORDS if isinstance(vocabulary, SubwordVocabulary) else name))
 
 
 def model_kind(folder: Path) -> str:
@@ -99,8 +108,8 @@ def scoring_digest(description: dict[str, Any]) -> str:
 
 def load_vocabulary(folder: Path, name: str, described: dict[str, Any]) -> Vocabulary:
     """Read a vocabulary and compare it with its description."""
-    path = folder / name
-    vocabulary = Vocabulary.load(path)
+    path = folder / (SUBWORDS if described.get("subwords") else name)
+    vocabulary = (SubwordVocabulary if described.get("subwords") else Vocabulary).load(path)
     if vocabulary.digest() != described["sha256"]:
         raise UserError(f"{path}: is not the vocabulary the network was trained with; {COPY_AGAIN}")
     return vocabulary

@@ -32,6 +32,7 @@ from phrasescore.model_files import (
     describe_vocabulary,
     load_vocabulary,
     read_description,
+    save_vocabulary,
     scoring_digest,
     write_description,
 )
@@ -94,8 +95,8 @@ def save_description(
 
     `sections` describe the training and its data; `factors` are those of a table that form the words of the network.
     """
-    source.save(folder / SOURCE_VOCABULARY)
-    target.save(folder / TARGET_VOCABULARY)
+    save_vocabulary(folder, SOURCE_VOCABULARY, source)
+    save_vocabulary(folder, TARGET_VOCABULARY, target)
     facts = {
         "model": asdict(config),
         "direction": direction,

@@ -148,8 +148,12 @@ class Side(PhraseFile):
 
     def finish(self, vocabulary: Vocabulary) -> Phrases:
         """Convert the ids to those of the vocabulary; return the memory-mapped phrases."""
-        known = vocabulary.encode(list(self.ids)).ids if self.ids else np.zeros(0, np.int32)
-        found = self.phrases()
+        encoded = vocabulary.encode(list(self.ids))
+        found, known = self.phrases(), encoded.ids
+        if np.any(encoded.lengths != 1):
+            # A word has several pieces.
+            pieces = encoded.take(found.ids)
+            return Phrases(pieces.ids, pieces.offsets[found.offsets])
         for start in range(0, len(found.ids), _REMAP_IDS):
             found.ids[start : start + _REMAP_IDS] = known[found.ids[start : start + _REMAP_IDS]]
         return found

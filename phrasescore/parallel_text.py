@@ -27,6 +27,7 @@ from phrasescore.pairs import (
     orient,
 )
 from phrasescore.phrases import Phrases, hash_pairs
+from phrasescore.subwords import SubwordVocabulary
 from phrasescore.text import (
     Log,
     ProgressCallback,
@@ -54,6 +55,11 @@ _Row = tuple[bytes, bytes, bytes]
 class SentenceConfig:
     """How parallel text becomes training data, and which measures validation uses."""
 
+    subwords: int | None = setting(
+        None,
+        "size of a joint vocabulary of subwords of both sides, learnt from the text by byte-pair encoding; None: words",
+        minimum=3,
+    )
     min_count: int = setting(1, "minimum count of a word of the vocabulary", minimum=1)
     max_words: int | None = setting(
         None,
@@ -125,6 +131,9 @@ def read_sentences(
         if not kept:
             raise UserError(f"{text}: contain no usable sentence pairs; give longer texts or a larger `max_words`")
         sides = orient((source_side, target_side), data.direction)
+        if vocabularies is None and config.subwords is not None:
+            counts = sides[0].word_counts() + sides[1].word_counts()
+            vocabularies = (SubwordVocabulary.learn(counts, config.subwords),) * 2
         vocabularies = vocabularies or choose_vocabularies(sides, data, config.min_count, log)
         source, target, words = finish_sides(sides, vocabularies, digest)
         alignment = None if text.alignment is None else point_file.phrases()

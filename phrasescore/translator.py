@@ -17,6 +17,7 @@ from phrasescore.errors import UserError, spelled
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.search_config import SearchConfig
+from phrasescore.subwords import SubwordVocabulary
 from phrasescore.vocabulary import UNKNOWN, WordCounts
 from phrasescore.words import split_words
 
@@ -55,11 +56,13 @@ class Translator:
         Raises:
             UserError: an option needs attention, and the network has none.
         """
-        self.has_attention = all(network.config.has_attention for network in scorer.networks)
+        has_words = not isinstance(scorer.model.target_vocabulary, SubwordVocabulary)
+        self.has_attention = has_words and all(network.config.has_attention for network in scorer.networks)
+        """Whether there are attention weights of words."""
         if config.replace_unknown and not self.has_attention:
             raise UserError(
-                f"{spelled('replace_unknown')}: needs attention, which this network does not have; leave it out, or "
-                "give a network with attention"
+                f"{spelled('replace_unknown')}: needs attention to words, which this network does not have; leave it "
+                "out, or give a network of words with attention"
             )
         self._scorer, self._config, self._batch_size = scorer, config, batch_size
         self.words = WordCounts()
@@ -96,15 +99,15 @@ class Translator:
         return [some[: config.n_best] for some in beam_search(decoding, config)]
 
     def _spell(self, one: Hypothesis, source: list[bytes]) -> Translation:
-        vocabulary = self._scorer.model.target_vocabulary.words
-        words = [vocabulary[word] for word in one.words]
-        if self._config.replace_unknown and one.attention_TL is not None:
-            positions = one.attention_TL[:, :-1].argmax(axis=1).tolist()
+        words = self._scorer.model.target_vocabulary.spell(one.words)
+        attention_TL = one.attention_TL if self.has_attention else None
+        if self._config.replace_unknown and attention_TL is not None:
+            positions = attention_TL[:, :-1].argmax(axis=1).tolist()
             words = [
                 source[position] if id_ == UNKNOWN else word
                 for id_, word, position in zip(one.words, words, positions, strict=False)
             ]
-        return Translation(tuple(words), one.log_prob, one.value, one.times, one.attention_TL)
+        return Translation(tuple(words), one.log_prob, one.value, one.times, attention_TL)
 
 
 def as_json(sentence: bytes, translations: Sequence[Translation], *, sampled: bool) -> bytes:

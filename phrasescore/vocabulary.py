@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass
 from itertools import repeat
 from operator import add
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -23,7 +24,7 @@ UNKNOWN = 0
 END = 1
 """Id of `<eos>`, the end of a phrase on both sides."""
 _SYMBOLS = (b"<unk>", b"<eos>")
-_LARGEST = 1 << 26
+LARGEST = 1 << 26
 """Maximum bytes of a vocabulary file: millions of words."""
 
 
@@ -71,6 +72,14 @@ class Vocabulary:
             ids = ids[~empty]
         return Phrases(ids, offsets_of(lengths))
 
+    def spell(self, ids: Iterable[int]) -> list[bytes]:
+        """Return the words of a sequence of ids."""
+        return [self.words[id_] for id_ in ids]
+
+    def symbols(self, phrase: bytes) -> list[bytes]:
+        """Return the texts of the symbols as which a phrase is encoded, unknown words as they are spelled."""
+        return split_words(phrase)
+
     def coverage(self, counts: Counter[bytes]) -> float:
         """Return the share of running words that are in the vocabulary."""
         total = sum(counts.values())
@@ -90,13 +99,13 @@ class Vocabulary:
         write_atomically(path, self.to_bytes())
 
     @classmethod
-    def load(cls, path: Path) -> Vocabulary:
+    def load(cls, path: Path) -> Self:
         """Read the text form.
 
         Raises:
             UserError: the file is missing or is not a vocabulary.
         """
-        words = read_regular(path, _LARGEST).removesuffix(b"\n").split(b"\n")
+        words = read_regular(path, LARGEST).removesuffix(b"\n").split(b"\n")
         if tuple(words[: len(_SYMBOLS)]) != _SYMBOLS or len(set(words)) != len(words):
             raise UserError(f"{path}: is not a vocabulary of phrasescore; copy the model folder again")
         return cls(words[len(_SYMBOLS) :])

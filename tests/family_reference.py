@@ -1,12 +1,14 @@
 """A float64 NumPy reference of all encoder-decoders, one vector at a time, for tests only.
 
 Written from the equations of Cho et al. (2014), Bahdanau et al. (2015), Luong et al. (2015), Sutskever et al. (2014)
-and the definition of the LSTM. Only the names of options and weights come from `phrasescore`.
+and the definition of the LSTM; `transformer_reference.py` has those of the Transformer. Only the names of options and
+weights come from `phrasescore`.
 """
 
 import numpy as np
 
 from phrasescore.nn.architecture import ModelConfig
+from tests import transformer_reference
 from tests.reference import Vector, Weights, bias, embed, sigma
 
 State = tuple[Vector, Vector]
@@ -81,6 +83,11 @@ def encode(
     """
     words = [*(reversed(source) if config.reverse_source else source), end]
     begin, behind = place or (0, len(source))
+    if config.encoder == "transformer":
+        annotations = transformer_reference.read(weights, "encoder", config, words, None)
+        if config.in_context:
+            annotations = mark_annotations(weights, annotations[begin : behind + 1])
+        return np.mean(annotations, axis=0), [], annotations
     n = config.hidden // 2 if config.directions == "halves" else config.hidden
     xs = [embed(weights, "encoder", word) for word in words]
     last: list[list[State]] = []
@@ -100,10 +107,7 @@ def encode(
         c = np.tanh(affine(weights, "encoder.summary", c))
     annotations = xs
     if config.in_context and config.attention != "none":
-        annotations = [
-            h + marks(weights, "first", i) + marks(weights, "following", behind - begin - i)
-            for i, h in enumerate(xs[begin : behind + 1])
-        ]
+        annotations = mark_annotations(weights, xs[begin : behind + 1])
     if config.reverse_source:
         annotations = [*xs[:-1][::-1], xs[-1]]
     return c, last, annotations
@@ -113,6 +117,14 @@ def marks(weights: Weights, name: str, distance: int) -> Vector:
     """Return the embedding of a distance in words; 7 represents all larger distances."""
     vector: Vector = weights[f"encoder.marks.{name}.weight"][min(distance, 7)]
     return vector
+
+
+def mark_annotations(weights: Weights, annotations: list[Vector]) -> list[Vector]:
+    """Return the annotations of a phrase and of the symbol after it, with the embeddings of both distances."""
+    return [
+        h + marks(weights, "first", i) + marks(weights, "following", len(annotations) - 1 - i)
+        for i, h in enumerate(annotations)
+    ]
 
 
 def mark(weights: Weights, name: str, state: State, length: int, config: ModelConfig) -> State:
@@ -181,6 +193,9 @@ def next_log_probs(
 ) -> tuple[list[Vector], list[Vector]]:
     """Return ln p of every word after each prefix of the given words, and the attention weights."""
     c, last, annotations = encode(weights, config, source, end, place)
+    if config.decoder == "transformer":
+        states_of_words = transformer_reference.read(weights, "decoder", config, [end, *words], annotations)
+        return [to_log_probs(weights, config, s) for s in states_of_words], []
     states = cross(weights, config, c, last)
     side = "encoder" if config.share_units else "decoder"
     has_attention = config.attention != "none"
@@ -220,9 +235,16 @@ def next_log_probs(
         h_tilde = s if config.input_feeding else h_tilde
         if "decoder.readout.factor.weight" in weights:
             s = weights["decoder.readout.factor.weight"] @ s
-        logits = affine(weights, "softmax.words", s)
-        found.append(logits - np.logaddexp.reduce(logits))
+        found.append(to_log_probs(weights, config, s))
     return found, looked
+
+
+def to_log_probs(weights: Weights, config: ModelConfig, s: Vector) -> Vector:
+    """Return ln p of every word from the input of the softmax."""
+    matrix = weights["encoder.embedding.words.weight" if config.tied_embeddings else "softmax.words.weight"]
+    logits: Vector = matrix @ s + weights["softmax.words.bias"]
+    log_p: Vector = logits - np.logaddexp.reduce(logits)
+    return log_p
 
 
 def pair_log_prob(

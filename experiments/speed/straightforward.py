@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from phrasescore.nn.bridge import ContextBridge
+from phrasescore.nn.decoder import RecurrentDecoder
 from phrasescore.nn.encoder import RecurrentEncoder
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.readout import MaxoutReadout
@@ -34,9 +35,11 @@ def padded(phrases: Phrases, device: torch.device) -> tuple[Tensor, Tensor]:
 def score(network: EncoderDecoder, sources: Phrases, targets: Phrases, device: torch.device) -> Tensor:
     """Return ln p(target | source) of each pair, [B]; phrases include end symbols."""
     (x_BT, real_source_BT), (y_BT, real_target_BT) = padded(sources, device), padded(targets, device)
-    encoder, decoder, readout = network.encoder, network.decoder, network.decoder.readout
+    encoder, decoder = network.encoder, network.decoder
     # Only the authors' model is supported.
     assert isinstance(encoder, RecurrentEncoder)
+    assert isinstance(decoder, RecurrentDecoder)
+    readout = decoder.readout
     assert decoder.embedding is not None
     assert isinstance(decoder.initial, ContextBridge)
     assert isinstance(readout, MaxoutReadout)

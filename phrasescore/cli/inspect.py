@@ -110,7 +110,7 @@ def _print(phrase: bytes, direction: Direction, found: Inspection, top: int) -> 
         section(f"{absent} best {len(found.targets)} targets by beam search", "     RNN  RNN, word by word")
     for target in found.targets:
         line = Text("" if target.in_table is None else f"  {target.in_table:6.2f}").append(f"  {target.log_prob:6.2f} ")
-        for word, value in zip([*split_words(target.text), b"<eos>"], target.words_I.tolist(), strict=True):
+        for word, value in zip(target.symbols, target.words_I.tolist(), strict=True):
             line.append(f" {_shown(word)}").append(f" {value:.2f}", style="dim")
         console.print(line)
     section(f"Of {SAMPLES} targets drawn from the network, the most frequent", "  times     RNN")

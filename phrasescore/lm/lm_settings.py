@@ -35,7 +35,7 @@ class TextConfig:
 SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfig, "training": TrainingConfig}
 PRESETS = Path(__file__).with_name("presets")
 DEFAULT_PRESET = "small"
-FOR_OTHERS = ("teacher_forcing", "long_pairs", "pairs_a_sentence")
+FOR_OTHERS = ("teacher_forcing", "label_smoothing", "long_pairs", "pairs_a_sentence")
 """Settings for training encoder-decoders only."""
 
 

@@ -33,7 +33,15 @@ class ModelConfig:
         500, "outputs of the maxout readout, each the larger of two units", minimum=1, maximum=_WIDEST
     )
     output_rank: int = setting(100, "rank of the softmax matrix; 0 does not factor it", minimum=0, maximum=_WIDEST)
-    encoder: str = setting("recurrent", "type of the encoder: recurrent, or one that a plugin registers")
+    encoder: str = setting("recurrent", "type of the encoder: recurrent, transformer, or one that a plugin registers")
+    decoder: str = setting("recurrent", "type of the decoder: likewise")
+    heads: int = setting(4, "attention heads of a Transformer", minimum=1, maximum=_WIDEST)
+    feed_forward: int = setting(
+        256, "units between the two layers of a Transformer's feed-forward network", minimum=1, maximum=_WIDEST
+    )
+    tied_embeddings: bool = setting(
+        False, "one matrix for the word vectors of both sides and the softmax; needs `subwords`"
+    )
     encoder_unit: str = setting(
         "gru-paper", "rnn, gru-paper (Eq. 8: reset before the product), gru (as in torch), gru-appendix, lstm"
     )

@@ -3,7 +3,8 @@
 In context the encoder reads the whole sentence. The symbol after the phrase, a word or the end symbol, takes the role
 of the phrase's own end symbol, so a sentence that consists of the phrase has the same encoding as the phrase alone.
 
-Legend: P pairs, S source phrases, L symbols of the longest phrase, I symbols (words and end symbols) of all phrases,
+Legend: P pairs, S source phrases, L symbols of the longest phrase, Z sequences that are read for them, M symbols of the
+longest sequence, I symbols (words and end symbols) of all sequences,
 R start nodes of a prefix tree, N nodes below them, A = R + N.
 """
 
@@ -90,6 +91,10 @@ class SourceBatch:
         key = reverse, backward, shared
         return self._once(key, lambda: self._read(reverse=reverse, backward=backward, shared=shared))
 
+    def sequences(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the words of each sequence [Z, M], a mask that is False on padding, and each symbol's index [I]."""
+        return self._once("sequences", self._sequences)
+
     def grid(self) -> tuple[Tensor, Tensor]:
         """Return the indices of the symbols of each phrase [S, L], and a mask that is False on padding [S, L]."""
         return self._once("grid", self._grid)
@@ -122,6 +127,12 @@ class SourceBatch:
         symbol_N = np.zeros(len(tree.words_N), np.int64)
         symbol_N[path_I - starts] = read_I
         return Reading(tree, starts, *map(torch.from_numpy, (node_I, node_I[last_S], symbol_N)))
+
+    def _sequences(self) -> tuple[Tensor, Tensor, Tensor]:
+        real_ZM = np.arange(self.closed.lengths.max()) < self.closed.lengths[:, None]
+        words_ZM = np.full(real_ZM.shape, END, np.int64)
+        words_ZM[real_ZM] = self.closed.ids
+        return torch.from_numpy(words_ZM), torch.from_numpy(real_ZM), torch.from_numpy(np.flatnonzero(real_ZM))
 
     def _grid(self) -> tuple[Tensor, Tensor]:
         first_S, last_S = self._first_and_last()

@@ -1,10 +1,11 @@
 """The decoder: a state and a readout vector before each target symbol.
 
-One step serves both the levels of a prefix tree, for known targets, and the rows of a search.
+One step serves both the levels of a prefix tree, for known targets, and the rows of a search. The interface is
+`Decoder`; the recurrent decoder is in this module.
 
 Legend: S source phrases, R start nodes, N nodes below them, A = R + N, B rows of one step, T steps but the first,
 L symbols of the longest source phrase, m embedding size, n hidden size, s state size, d context size, g rows of the
-unit's projections, q size of the readout's context term, k readout size.
+unit's projections, q size of the readout's context term, k input size of the softmax.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -26,105 +27,49 @@ from phrasescore.nn.encoder import EncodedSource, Encoder, RecurrentEncoder, Wor
 from phrasescore.nn.prefix_tree import Rows, take_rows
 from phrasescore.nn.readout import make_readout
 from phrasescore.nn.units import UNITS, RecurrentUnit
+from phrasescore.plugins import Registry
 
 
-class DecoderState(NamedTuple):
-    """The state of the decoder in each row, and terms that depend on the source alone, computed once per phrase."""
+class DecoderState(Protocol):
+    """The state of a decoder in each row."""
 
-    layers: tuple[Tensor, ...]
-    """The state of each layer, [B, s]."""
-    fed_Bn: Tensor | None
-    """h~ of the previous step, for input feeding."""
-    source_B: Rows
-    """The source phrase of each row; a slice if row i has phrase i."""
-    context_Sg: Tensor | None
-    """c as projected by the unit; None without a fixed context."""
-    readout_Sq: Tensor | None
-    """c as projected by the readout; None without a fixed context."""
-    memory: Memory | None
-    """For attention."""
-
-    def take(self, rows: Rows) -> DecoderState:
+    def take(self, rows: Rows) -> Self:
         """Select, repeat or reorder rows."""
-        return self._replace(
-            layers=tuple(take_rows(h_Bs, rows) for h_Bs in self.layers),
-            fed_Bn=None if self.fed_Bn is None else take_rows(self.fed_Bn, rows),
-            source_B=rows if isinstance(self.source_B, slice) else take_rows(self.source_B, rows),
-        )
-
-
-class RecurrentStep(NamedTuple):
-    """The result of one step of the recurrent layers."""
-
-    state: DecoderState
-    output_Bn: Tensor
-    """The output of the top layer."""
-    context_Bd: Tensor | None
-    """The attention context."""
-    attention_BL: Tensor | None
-    """The attention weights."""
+        ...
 
 
 BestWord = Callable[[Tensor], Tensor]
-Prediction = tuple[Tensor, DecoderState, Tensor | None]
-"""The input of the softmax [B, k], the state after the step, and the attention weights [B, L]."""
+Prediction = tuple[Tensor, Any, Tensor | None]
+"""The input of the softmax [B, k], the state after the step, and the attention weights [B, L] if there are any."""
 
 
 class Decoder(nn.Module):
-    """The recurrent decoder of section 2.2 and appendix A.1.2, and its variants.
+    """The interface of a decoder: `start` and `step`. A decoder may override `forward` by a faster computation."""
 
-    h'_t = f(h'_{t-1}, e(y_{t-1}), c) from the h'_0 of the bridge, with e(y_0) = 0. The context is c, or that of
-    attention, or absent.
-    """
+    def __init__(self, words: int, config: ModelConfig, *, word: int, size: int) -> None:
+        """Build the word vectors, with weights yet to be initialised.
 
-    def __init__(self, words: int, config: ModelConfig, encoder: Encoder) -> None:
-        """Build with weights yet to be initialised; `words` is the size of the target vocabulary."""
+        `words` is the size of the target vocabulary, `word` the size m of a word vector, 0 if no words are read, and
+        `size` the input size k of the softmax.
+        """
         super().__init__()
-        self.attends_before_step, self.feeds_summary = config.attends_before_step, config.feeds_summary
-        fixed = encoder.context if config.feed_context else 0
-        word = config.embedding if config.feed_word else 0
         self.embedding = WordEmbedding(words, word, bias=config.biases == "authors") if word else None
-        context = encoder.outputs if self.attends_before_step else fixed
-        unit, upper = _shared_units(config, encoder, context) if config.share_units else _units(config, word, context)
-        self.initial = make_bridge(config, encoder, unit)
-        if config.share_units:
-            # Not registered, so that the weights are saved and trained once, as the encoder's.
-            self.__dict__.update(unit=unit, upper=upper)
-        else:
-            self.unit, self.upper = unit, upper
-        self.inputs = config.embedding if config.share_units else word
-        """Input size of the lowest unit: m, or 0 if no words are fed."""
-        self.readout = make_readout(config, word, encoder.outputs if config.has_attention else fixed)
-        self.attention = ATTENTIONS[config.attention](config.hidden, encoder.outputs) if config.has_attention else None
-        self.feed: nn.Linear | None = None
-        if config.input_feeding:
-            if config.readout != "attentional":
-                raise UserError(
-                    "input feeding needs the vector h~ of readout `attentional`; set `readout` to attentional, or "
-                    "leave `input_feeding` out"
-                )
-            self.feed = nn.Linear(config.hidden, unit.rows, bias=False)
+        self.size = size
         self.dropout = nn.Dropout(config.dropout)
+
+    def start(self, encoded: EncodedSource) -> Any:
+        """Return the initial `DecoderState`, a row for each source phrase."""
+        raise NotImplementedError
+
+    def step(self, state: Any, words_B: Tensor | None) -> Prediction:
+        """Read the previous words, None in the first step; return the prediction of the next."""
+        raise NotImplementedError
 
     def forward(
         self, batch: PairBatch, encoded: EncodedSource, free: Sequence[bool] = (), best_word: BestWord | None = None
     ) -> Tensor:
         """Return the input of the softmax at each node [A, k]; for the arguments see `predictions`."""
-        if self.feed is not None or any(free):
-            return torch.cat([s_Bk for s_Bk, *_ in self.predictions(batch, encoded, free, best_word)])
-        # The words of all steps are known, so all are projected at once, and all states are read out at once.
-        tree = batch.target
-        state = self.start(encoded)
-        e_Nm, x_Ng = self._read(tree.words_N, len(tree.words_N), state)
-        _, x_Rg = self._read(None, len(batch.sources), state)
-        levels = [self._advance(state, x_Rg)]
-        for parents, x_Bg in zip(tree.parents, x_Ng.split(tree.sizes), strict=True):
-            levels.append(self._advance(levels[-1].state.take(parents), x_Bg))
-        h_An = torch.cat([level.output_Bn for level in levels])
-        contexts = [level.context_Bd for level in levels if level.context_Bd is not None]
-        context_Ad = torch.cat(contexts) if contexts else None
-        context_Aq = self._context_of_readout(state, context_Ad, batch.source_of_node_A)
-        return self.readout.shrink(self.readout(h_An, e_Nm, context_Aq))
+        return torch.cat([s_Bk for s_Bk, *_ in self.predictions(batch, encoded, free, best_word)])
 
     def predictions(
         self, batch: PairBatch, encoded: EncodedSource, free: Sequence[bool] = (), best_word: BestWord | None = None
@@ -151,7 +96,108 @@ class Decoder(nn.Module):
             found = self.step(state.take(parents), words_B)
             yield found
 
-    def start(self, encoded: EncodedSource) -> DecoderState:
+
+DecoderBuilder = Callable[[int, ModelConfig, Encoder], Decoder]
+"""A registered class or function; the arguments are the size of the target vocabulary, the architecture, and the
+encoder."""
+DECODERS: Registry[DecoderBuilder] = Registry("decoder")
+register_decoder = DECODERS.register
+
+
+class RecurrentState(NamedTuple):
+    """The state of the recurrent decoder, and terms that depend on the source alone, computed once per phrase."""
+
+    layers: tuple[Tensor, ...]
+    """The state of each layer, [B, s]."""
+    fed_Bn: Tensor | None
+    """h~ of the previous step, for input feeding."""
+    source_B: Rows
+    """The source phrase of each row; a slice if row i has phrase i."""
+    context_Sg: Tensor | None
+    """c as projected by the unit; None without a fixed context."""
+    readout_Sq: Tensor | None
+    """c as projected by the readout; None without a fixed context."""
+    memory: Memory | None
+    """For attention."""
+
+    def take(self, rows: Rows) -> RecurrentState:
+        """Select, repeat or reorder rows."""
+        return self._replace(
+            layers=tuple(take_rows(h_Bs, rows) for h_Bs in self.layers),
+            fed_Bn=None if self.fed_Bn is None else take_rows(self.fed_Bn, rows),
+            source_B=rows if isinstance(self.source_B, slice) else take_rows(self.source_B, rows),
+        )
+
+
+class RecurrentStep(NamedTuple):
+    """The result of one step of the recurrent layers."""
+
+    state: RecurrentState
+    output_Bn: Tensor
+    """The output of the top layer."""
+    context_Bd: Tensor | None
+    """The attention context."""
+    attention_BL: Tensor | None
+    """The attention weights."""
+
+
+@register_decoder("recurrent")
+class RecurrentDecoder(Decoder):
+    """The recurrent decoder of section 2.2 and appendix A.1.2, and its variants.
+
+    h'_t = f(h'_{t-1}, e(y_{t-1}), c) from the h'_0 of the bridge, with e(y_0) = 0. The context is c, or that of
+    attention, or absent.
+    """
+
+    def __init__(self, words: int, config: ModelConfig, encoder: Encoder) -> None:
+        """Build with weights yet to be initialised; `words` is the size of the target vocabulary."""
+        fixed = encoder.context if config.feed_context else 0
+        word = config.embedding if config.feed_word else 0
+        readout = make_readout(config, word, encoder.outputs if config.has_attention else fixed)
+        super().__init__(words, config, word=word, size=readout.size)
+        self.attends_before_step, self.feeds_summary = config.attends_before_step, config.feeds_summary
+        context = encoder.outputs if self.attends_before_step else fixed
+        unit, upper = _shared_units(config, encoder, context) if config.share_units else _units(config, word, context)
+        self.initial = make_bridge(config, encoder, unit)
+        if config.share_units:
+            # Not registered, so that the weights are saved and trained once, as the encoder's.
+            self.__dict__.update(unit=unit, upper=upper)
+        else:
+            self.unit, self.upper = unit, upper
+        self.inputs = config.embedding if config.share_units else word
+        """Input size of the lowest unit: m, or 0 if no words are fed."""
+        self.readout = readout
+        self.attention = ATTENTIONS[config.attention](config.hidden, encoder.outputs) if config.has_attention else None
+        self.feed: nn.Linear | None = None
+        if config.input_feeding:
+            if config.readout != "attentional":
+                raise UserError(
+                    "input feeding needs the vector h~ of readout `attentional`; set `readout` to attentional, or "
+                    "leave `input_feeding` out"
+                )
+            self.feed = nn.Linear(config.hidden, unit.rows, bias=False)
+
+    def forward(
+        self, batch: PairBatch, encoded: EncodedSource, free: Sequence[bool] = (), best_word: BestWord | None = None
+    ) -> Tensor:
+        """Return the input of the softmax at each node [A, k]; for the arguments see `predictions`."""
+        if self.feed is not None or any(free):
+            return super().forward(batch, encoded, free, best_word)
+        # The words of all steps are known, so all are projected at once, and all states are read out at once.
+        tree = batch.target
+        state = self.start(encoded)
+        e_Nm, x_Ng = self._read(tree.words_N, len(tree.words_N), state)
+        _, x_Rg = self._read(None, len(batch.sources), state)
+        levels = [self._advance(state, x_Rg)]
+        for parents, x_Bg in zip(tree.parents, x_Ng.split(tree.sizes), strict=True):
+            levels.append(self._advance(levels[-1].state.take(parents), x_Bg))
+        h_An = torch.cat([level.output_Bn for level in levels])
+        contexts = [level.context_Bd for level in levels if level.context_Bd is not None]
+        context_Ad = torch.cat(contexts) if contexts else None
+        context_Aq = self._context_of_readout(state, context_Ad, batch.source_of_node_A)
+        return self.readout.shrink(self.readout(h_An, e_Nm, context_Aq))
+
+    def start(self, encoded: EncodedSource) -> RecurrentState:
         """Return the initial state, a row for each source phrase."""
         layers, c_Sd, memory = self.initial.first_states(encoded), encoded.summary_Sk, None
         if self.attention is not None:
@@ -160,7 +206,7 @@ class Decoder(nn.Module):
             keys_SLk = self.attention.keys(encoded.annotations_SLd)
             memory = Memory(encoded.annotations_SLd, keys_SLk, encoded.real_SL)
         rows, is_fixed = len(c_Sd), self.attention is None and self.readout.uses_context
-        return DecoderState(
+        return RecurrentState(
             layers,
             None if self.feed is None else layers[0].new_zeros(rows, self.feed.in_features),
             slice(0, rows),
@@ -169,7 +215,7 @@ class Decoder(nn.Module):
             memory,
         )
 
-    def step(self, state: DecoderState, words_B: Tensor | None) -> Prediction:
+    def step(self, state: RecurrentState, words_B: Tensor | None) -> Prediction:
         """Read the previous words, None in the first step; return the prediction of the next."""
         e_Bm, x_Bg = self._read(words_B, len(state.layers[0]), state)
         step = self._advance(state, x_Bg)
@@ -178,7 +224,7 @@ class Decoder(nn.Module):
         after = step.state if self.feed is None else step.state._replace(fed_Bn=s_B)
         return self.readout.shrink(s_B), after, step.attention_BL
 
-    def _read(self, words_B: Tensor | None, rows: int, state: DecoderState) -> tuple[Tensor, Tensor]:
+    def _read(self, words_B: Tensor | None, rows: int, state: RecurrentState) -> tuple[Tensor, Tensor]:
         """Return e(y_{t-1}) [B, m] and its projection [B, g]; e(y_0) = 0 has no rows."""
         if words_B is None or self.embedding is None:
             x_1g = self.unit.project(state.layers[0].new_zeros(1, self.inputs))
@@ -186,7 +232,7 @@ class Decoder(nn.Module):
         e_Bm: Tensor = self.dropout(self.embedding(words_B))
         return e_Bm, self.unit.project(e_Bm)
 
-    def _advance(self, state: DecoderState, x_Bg: Tensor) -> RecurrentStep:
+    def _advance(self, state: RecurrentState, x_Bg: Tensor) -> RecurrentStep:
         """Return the next state of all layers, with attention before or after the step."""
         context_Bg = None if state.context_Sg is None else take_rows(state.context_Sg, state.source_B)
         c_Bd: Tensor | None = None
@@ -207,12 +253,12 @@ class Decoder(nn.Module):
             c_Bd, weights_BL = self._attend(out_Bn, state)
         return RecurrentStep(state._replace(layers=tuple(layers)), out_Bn, c_Bd, weights_BL)
 
-    def _attend(self, query_Bn: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
+    def _attend(self, query_Bn: Tensor, state: RecurrentState) -> tuple[Tensor, Tensor]:
         assert self.attention is not None
         assert state.memory is not None
         return attend(self.attention, query_Bn, state.memory, state.source_B)
 
-    def _context_of_readout(self, state: DecoderState, attended_Bd: Tensor | None, source_B: Rows) -> Tensor | None:
+    def _context_of_readout(self, state: RecurrentState, attended_Bd: Tensor | None, source_B: Rows) -> Tensor | None:
         """Return the context as projected by the readout, [B, q]: that of attention, or c."""
         if not self.readout.uses_context:
             return None

@@ -9,9 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from phrasescore.errors import UserError
+from phrasescore.nn import transformer  # noqa: F401  (it registers its parts)
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch, SourceBatch
-from phrasescore.nn.decoder import Decoder, DecoderState
+from phrasescore.nn.decoder import DECODERS, DecoderState
 from phrasescore.nn.encoder import ENCODERS
 from phrasescore.nn.softmax import WordSoftmax
 from phrasescore.nn.weights import initialise
@@ -30,9 +32,25 @@ class EncoderDecoder(nn.Module):
         config.check_effect()
         self.config = config
         self.encoder = ENCODERS[config.encoder](source_words, config)
-        self.decoder = Decoder(target_words, config, self.encoder)
-        self.softmax = WordSoftmax(target_words, self.decoder.readout.size)
+        self.decoder = DECODERS[config.decoder](target_words, config, self.encoder)
+        self.softmax = WordSoftmax(target_words, self.decoder.size)
         initialise(self, config.initialisation)
+        if config.tied_embeddings:
+            self._tie_embeddings()
+
+    def _tie_embeddings(self) -> None:
+        """Use one matrix for the words of both sides and the softmax (Press and Wolf 2017)."""
+        matrix = self.encoder.embedding.words.weight
+        embedding, softmax = self.decoder.embedding, self.softmax.words
+        if embedding is None or not matrix.shape == embedding.words.weight.shape == softmax.weight.shape:
+            raise UserError(
+                "`tied_embeddings` needs a joint vocabulary, and word vectors of the size of the input of the softmax; "
+                "set `subwords`, `embedding` to `hidden` and `output_rank` to 0, or leave `tied_embeddings` out"
+            )
+        self.softmax.tie(self.encoder.embedding.words)
+        # Not registered, so that the weights are saved and trained once, as the encoder's.
+        del self.decoder.embedding
+        self.decoder.__dict__["embedding"] = self.encoder.embedding
 
     def multiply_in(self, dtype: torch.dtype | None) -> None:
         """Set the type of the matrix products of the softmax, None for that of the weights."""
@@ -42,7 +60,7 @@ class EncoderDecoder(nn.Module):
         """Do the preparation of a batch that runs on the CPU, before the batch is copied to a device."""
         self.encoder.prepare(batch.sources)
 
-    def forward(self, batch: PairBatch, teacher_forcing: float = 1.0) -> Tensor:
+    def forward(self, batch: PairBatch, teacher_forcing: float = 1.0, label_smoothing: float = 0.0) -> Tensor:
         """Return ln p(y_t | y_<t, x) of every predicted symbol of the batch, [I]; Eq. 4 is the mean of their sums.
 
         Args:
@@ -50,13 +68,17 @@ class EncoderDecoder(nn.Module):
             teacher_forcing: the share of steps that read the target words. The others read the network's own most
                 probable words; 0 gives the free-running loss of the PyTorch tutorials. Less than 1 requires
                 `PairBatch.apart`.
+            label_smoothing: weight of the mean of ln p over all words, which then replaces a part of ln p of the
+                predicted symbol (Szegedy et al. 2016).
         """
         free: list[bool] = []
         if teacher_forcing < 1:
             free = (torch.rand(len(batch.target.sizes)) >= teacher_forcing).tolist()
         s_Ar = self.decoder(batch, self.encoder(batch.sources), free, self._best_word)
-        log_prob_I, _ = self.softmax.log_probs(s_Ar, batch.node_I, batch.symbol_I)
-        return log_prob_I
+        log_prob_I, log_norm_A = self.softmax.log_probs(s_Ar, batch.node_I, batch.symbol_I)
+        if not label_smoothing:
+            return log_prob_I
+        return torch.lerp(log_prob_I, self.softmax.mean_log_probs(s_Ar, log_norm_A)[batch.node_I], label_smoothing)
 
     def pair_scores(self, batch: PairBatch) -> Tensor:
         """Return ln p(target | source) of every pair (Eq. 3), end symbol included, summed in 64 bits, [P]."""
@@ -65,7 +87,8 @@ class EncoderDecoder(nn.Module):
 
     def start(self, sources: SourceBatch) -> DecoderState:
         """Encode source phrases; return the initial state of a search, a row for each phrase."""
-        return self.decoder.start(self.encoder(sources))
+        state: DecoderState = self.decoder.start(self.encoder(sources))
+        return state
 
     def step(self, state: DecoderState, words_B: Tensor | None) -> tuple[Tensor, DecoderState, Tensor | None]:
         """Read the previous word of each row, None in the first step, and predict the next.

@@ -33,14 +33,37 @@ _LOGSUMEXP_ROWS = 16
 """Rows per logsumexp on a CPU: fewer than in a tile, because it reads them twice."""
 
 
+class TiedWords(nn.Module):
+    """The layer of the softmax with the matrix of the word vectors, which it does not save or train itself."""
+
+    def __init__(self, embedding: nn.Embedding, bias: nn.Parameter) -> None:
+        super().__init__()
+        self.bias = bias
+        self.__dict__["embedding"] = embedding
+
+    @property
+    def weight(self) -> Tensor:
+        """The word vectors [V, r]."""
+        weight: Tensor = self.__dict__["embedding"].weight
+        return weight
+
+    def forward(self, s_Ar: Tensor) -> Tensor:
+        """Return the logits [A, V]."""
+        return nn.functional.linear(s_Ar, self.weight, self.bias)
+
+
 class WordSoftmax(nn.Module):
     """G_l and b: the softmax layer over the words of the target vocabulary (Cho et al. 2014, Eq. 2)."""
 
     def __init__(self, words: int, size: int) -> None:
         super().__init__()
-        self.words = nn.Linear(size, words)
+        self.words: nn.Linear | TiedWords = nn.Linear(size, words)
         self.product_dtype: torch.dtype | None = None
         """The type of the matrix products; None for that of the weights."""
+
+    def tie(self, embedding: nn.Embedding) -> None:
+        """Use the matrix of the word vectors."""
+        self.words = TiedWords(embedding, self.words.bias)
 
     def log_probs(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> tuple[Tensor, Tensor]:
         """Return ln p of each symbol at its node, [I], and ln sum_v exp(l_v) of each node, [A]."""
@@ -55,6 +78,12 @@ class WordSoftmax(nn.Module):
                 s_Ar, self.words.weight, self.words.bias, node_I, symbol_I, dtype, torch.is_grad_enabled()
             )
         return found
+
+    def mean_log_probs(self, s_Ar: Tensor, log_norm_A: Tensor) -> Tensor:
+        """Return the mean of ln p over all words at each node, [A]; the mean of linear logits is one dot product."""
+        with torch.autocast(s_Ar.device.type, enabled=False):
+            g_r, b = self.words.weight.mean(0), self.words.bias.mean()
+            return torch.mv(s_Ar.to(g_r.dtype), g_r) + b - log_norm_A
 
     def logit(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> Tensor:
         """Return l_v of each symbol at its node, [I], in the type of the weights."""

@@ -59,7 +59,7 @@ class PairTask(Task):
         batch = PairBatch.apart(pairs.source, pairs.target)
         self.network.prepare(batch)
         batch, weight_P = on_device((batch, torch.from_numpy(pairs.weight)), self.device.torch_device)
-        log_prob_I: Tensor = self.network(batch, self.config.teacher_forcing)
+        log_prob_I: Tensor = self.network(batch, self.config.teacher_forcing, self.config.label_smoothing)
         return log_prob_I * weight_P[batch.pair_I]
 
 
@@ -152,7 +152,9 @@ class ContextTask(Task):
             # No phrase pair is consistent with these alignments.
             return BatchLoss(torch.zeros((), device=self.device.torch_device), 0)
         batch = _batch_of(found.take(drawn), self.network)
-        log_prob_I: Tensor = self.network(batch.to(self.device.torch_device), self.config.teacher_forcing)
+        log_prob_I: Tensor = self.network(
+            batch.to(self.device.torch_device), self.config.teacher_forcing, self.config.label_smoothing
+        )
         return BatchLoss(-log_prob_I.sum() / batch.pairs, batch.pairs)
 
     def drawn(self, examples: Examples, found: AlignedPhrases) -> NDArray[np.int64]:

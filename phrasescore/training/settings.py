@@ -33,6 +33,16 @@ PRESETS = Path(__file__).with_name("presets")
 DEFAULT_PRESETS: dict[LearnsFrom, str] = {"table": "small", "sentences": "attention", "aligned": "context"}
 
 _FEW_WORDS = 3
+_RECURRENT = {
+    "encoder": ("encoder_unit", "directions", "reverse_source", "summary"),
+    "decoder": (
+        *("decoder_unit", "bridge", "feed_context", "feed_word", "attention", "attention_order", "input_feeding"),
+        *("readout", "maxout", "output_rank", "share_units"),
+    ),
+}
+"""Settings of the recurrent encoder and decoder alone."""
+_OF_WORDS = ("vocabulary", "source_vocabulary", "target_vocabulary", "source_corpus", "target_corpus", "min_count")
+"""Settings of vocabularies of words."""
 
 # Rules for values by the size of the data. They interpolate measured optima (docs/results.md) linearly in the logarithm
 # of the number of distinct pairs; in context, of sentences.
@@ -160,6 +170,11 @@ class Settings:
             raise UsageError(
                 f"{spelled('direction')}: in context only the target can be predicted from the source; leave it out"
             )
+        has_subwords = self.sentences is not None and self.sentences.subwords is not None
+        if has_subwords and self.model.in_context:
+            raise UserError("`subwords`: a word alignment is of words, in context too; leave `subwords` out")
+        if self.model.tied_embeddings and not has_subwords:
+            raise UserError("`tied_embeddings`: needs a vocabulary of both sides; set `subwords`, or leave it out")
         check_effect(self.given, self._idle())
         # A plugin may need values, which this network does not have; building the real network reports its errors.
         with suppress(RuntimeError):
@@ -167,7 +182,13 @@ class Settings:
 
     def _idle(self) -> dict[str, str]:
         """Return settings without effect, with the reason."""
-        model, idle = self.model, {}
+        model = self.model
+        idle: dict[str, str] = {}
+        for name, side in (("encoder", model.encoder), ("decoder", model.decoder)):
+            if side == "transformer":
+                idle |= dict.fromkeys(_RECURRENT[name], f"with `{name}` transformer")
+        if "transformer" not in (model.encoder, model.decoder):
+            idle |= dict.fromkeys(("heads", "feed_forward"), "without a Transformer")
         if not model.in_context:
             idle["pairs_a_sentence"] = "without a word alignment"
         else:
@@ -176,6 +197,8 @@ class Settings:
             idle["factor"] = "with parallel text, whose words have no factors"
             if not model.in_context:
                 idle["long_pairs"] = "with parallel text, of which each epoch uses all sentences"
+            if self.sentences.subwords is not None:
+                idle |= dict.fromkeys(_OF_WORDS, "with `subwords`")
         if self.training.schedule == "constant":
             idle["final_rate"] = "with `schedule` constant"
         if model.readout != "maxout":

@@ -62,6 +62,12 @@ class TrainingConfig:
         minimum=0,
         maximum=1,
     )
+    label_smoothing: float = setting(
+        0.0,
+        "weight in the training loss of the mean over all words, in place of the target word (encoder-decoders only)",
+        minimum=0,
+        maximum=0.99,
+    )
     clip: float = setting(
         1.0, "maximum norm of the gradient of the mean loss (of sentences per word); 0 for any", minimum=0, maximum=1e12
     )

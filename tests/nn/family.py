@@ -33,6 +33,15 @@ LUONG: dict[str, Any] = {
     "attention": "general",
     "readout": "attentional",
 }
+TRANSFORMER: dict[str, Any] = {
+    "encoder": "transformer",
+    "decoder": "transformer",
+    "hidden": 8,
+    "heads": 2,
+    "feed_forward": 7,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+}
 VARIANTS: dict[str, dict[str, Any]] = {
     **{f"unit {unit}": {"encoder_unit": unit, "decoder_unit": unit} for unit in UNITS},
     **{f"{unit}, the authors' biases": {"decoder_unit": unit, "biases": "authors"} for unit in UNITS},
@@ -76,6 +85,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
                               "decoder_layers": 2},
     "input feeding, rank 3, context too": {**LUONG, "input_feeding": True, "feed_context": True, "output_rank": 3},
     "input feeding before": {**LUONG, "input_feeding": True, "attention_order": "before"},
+    "transformer": TRANSFORMER,
+    "transformer, tied": {**TRANSFORMER, "embedding": 8, "tied_embeddings": True},
+    "transformer encoder": {**TRANSFORMER, "decoder": "recurrent", "attention": "dot", "readout": "attentional"},
+    "transformer encoder without attention": {**TRANSFORMER, "decoder": "recurrent", "decoder_layers": 1},
 }  # fmt: skip
 
 
@@ -93,5 +106,6 @@ FAMILY = (
     "Bahdanau",
     "Luong with input feeding",
     "dot after",
+    "transformer",
 )
 """One of each kind."""

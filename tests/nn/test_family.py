@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from phrasescore.errors import UserError
 from phrasescore.nn import attention
 from phrasescore.nn.batch import PairBatch, SourceBatch
+from phrasescore.nn.decoder import RecurrentDecoder
 from phrasescore.nn.encoder import RecurrentEncoder
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
@@ -55,7 +56,9 @@ def bound(request: pytest.FixtureRequest) -> Iterator[float]:
 @pytest.mark.parametrize("preset", read_presets(PRESETS))
 def test_every_preset_equals_the_equations(preset: str, bound: float) -> None:
     """With small sizes, because the reference is slow."""
-    config = replace(Settings.of("aligned", preset, []).model, in_context=False, hidden=6, embedding=5, maxout=4)
+    model = Settings.of("aligned", preset, []).model
+    embedding = 8 if model.tied_embeddings else 5
+    config = replace(model, in_context=False, hidden=8, embedding=embedding, maxout=4)
     network = random_network(config).eval()
     assert np.abs(scores(network, shared()) - expected_scores(network)).max() < bound
 
@@ -148,10 +151,15 @@ def test_attention_weights_are_those_of_the_equations(name: str) -> None:
         assert position == len(weights_IL)
 
 
-@pytest.mark.parametrize("name", ["simplest, lstm", "Bahdanau", "Luong with input feeding", "dot after"])
+@pytest.mark.parametrize(
+    "name", ["simplest, lstm", "Bahdanau", "Luong with input feeding", "dot after", "transformer, tied"]
+)
 @pytest.mark.usefixtures("double_precision")
 def test_gradients_by_finite_differences(name: str) -> None:
-    network = random_network(replace(config_of(name), hidden=2, embedding=2, maxout=2))
+    config = config_of(name)
+    if config.encoder == "recurrent":
+        config = replace(config, hidden=2, embedding=2, maxout=2)
+    network = random_network(config)
     names, parameters = zip(*network.named_parameters(), strict=True)
     batch, _ = apart()
 
@@ -162,7 +170,7 @@ def test_gradients_by_finite_differences(name: str) -> None:
     assert torch.autograd.gradcheck(loss, parameters, eps=1e-6, atol=1e-6, rtol=1e-5, fast_mode=True)
 
 
-@pytest.mark.parametrize("name", ["tutorial", "Luong with input feeding", "simplest, rnn"])
+@pytest.mark.parametrize("name", ["tutorial", "Luong with input feeding", "simplest, rnn", "transformer"])
 def test_free_running_reads_its_own_words(name: str, bound: float) -> None:
     network = random_network(config_of(name))
     weights = weights_of(network)
@@ -217,6 +225,11 @@ def test_pairs_with_shared_prefixes_need_full_teacher_forcing() -> None:
         ({"attention_order": "before"}, "attention order `before` has no effect without attention"),
         ({"share_units": True}, "`feed_context` to false"),
         ({"directions": "halves", "hidden": 5}, "an even number"),
+        ({"decoder": "transformers"}, "there is no decoder `transformers`; did you mean `transformer`"),
+        ({"decoder": "transformer"}, "set `encoder` to it"),
+        ({"encoder": "transformer", "heads": 2}, "give a multiple of 4"),
+        ({"encoder": "transformer", "heads": 3, "bridge": "last"}, "set `bridge` to context"),
+        ({"tied_embeddings": True}, "`tied_embeddings` needs a joint vocabulary"),
     ],
 )
 def test_incompatible_options_are_errors(changes: dict[str, Any], message: str) -> None:
@@ -230,11 +243,25 @@ def test_shared_weights_are_stored_once() -> None:
     names = set(network.state_dict())
     assert not any(name.startswith(("decoder.unit", "decoder.upper")) for name in names)
     assert isinstance(network.encoder, RecurrentEncoder)
+    assert isinstance(network.decoder, RecurrentDecoder)
     assert network.decoder.unit is network.encoder.unit
 
 
+def test_label_smoothing_mixes_in_the_mean_over_all_words() -> None:
+    network = random_network(config_of("transformer, tied")).train()
+    batch, _ = apart()
+    with torch.no_grad():
+        log_prob_IV = torch.log_softmax(
+            network.softmax.words(network.decoder(batch, network.encoder(batch.sources))), 1
+        )
+    log_prob_IV = log_prob_IV[batch.node_I]
+    exact_I = log_prob_IV.gather(1, batch.symbol_I[:, None])[:, 0]
+    found_I = network(batch, label_smoothing=0.25)
+    torch.testing.assert_close(found_I, 0.75 * exact_I + 0.25 * log_prob_IV.mean(1))
+
+
 def test_sixteen_bit_products_are_close() -> None:
-    for name in ("Luong with input feeding", "Bahdanau, lstm", "unit rnn", "both, halves, lstm"):
+    for name in ("Luong with input feeding", "Bahdanau, lstm", "unit rnn", "both, halves, lstm", "transformer"):
         network = random_network(config_of(name))
         exact = scores(network, shared())
         with torch.autocast("cpu", torch.bfloat16):

@@ -23,7 +23,13 @@ SENTENCES = [[2, 3, 4, 5, 2, 3], [6], [0, 2, 3], list(range(2, 9)) * 2]
 PLACES = [(0, 0, 2), (0, 0, 6), (0, 4, 6), (1, 0, 1), (2, 1, 3), (3, 2, 13), (3, 0, 14)]
 """Sentence, begin and end of a phrase; the last phrases are longer than `FARTHEST`."""
 TARGETS_OF_PLACES: list[list[list[int]]] = [[[7, 3], [7]], [[]], [[7, 3]], [[2, 2, 2]], [[0, 8], [0]], [[5]], [[4, 4]]]
-IN_CONTEXT = [*(name for name in FAMILY if name != "reversed"), "Luong", "dot before", "input feeding, halves"]
+IN_CONTEXT = [
+    *(name for name in FAMILY if name != "reversed"),
+    "Luong",
+    "dot before",
+    "input feeding, halves",
+    "transformer encoder",
+]
 
 
 def placed(places: list[tuple[int, int, int]]) -> PhrasesInSentences:
