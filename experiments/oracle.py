@@ -40,6 +40,7 @@ from moses_integration.decoder.model import LogLinearModel, Translations
 from moses_integration.decoder.phrases import Floats, Indices, Words, words_of
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import DecoderSettings, read_settings
+from moses_integration.decoder.translation_options import Options
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
 from moses_integration.per_text.context_columns import ContextColumns
@@ -102,16 +103,16 @@ class Overlap(ContextFeature):
         values_T1 = np.array([[self._value((), phrase) - len(phrase)] for phrase in phrases], np.float64)
         return values_T1, np.zeros_like(values_T1)
 
-    def begin(self, phrases: Sequence[Words]) -> int:
+    def begin(self, options: Options) -> int:
         """Start the sentence."""
-        self._phrases = phrases
+        self._phrases, self._phrase_O = options.phrases, options.phrase_O
         self._states: list[Words] = [(_BOUNDARY,)]
         self._number_of = {self._states[0]: 0}
         return 0
 
-    def extend(self, states_N: Indices, phrases_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
-        """Return the values of the n-grams that begin before the phrases, and the new states."""
-        pairs, pair_N = np.unique(states_N * len(self._phrases) + phrases_N, return_inverse=True)
+    def extend(self, states_N: Indices, options_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
+        """Return the values of the n-grams that begin before the options, and the new states."""
+        pairs, pair_N = np.unique(states_N * len(self._phrases) + self._phrase_O[options_N], return_inverse=True)
         found = [self._extend(pair, is_end) for pair in pairs.tolist()]
         values = np.array([[value] for value, _ in found], np.float64)
         return values[pair_N], np.array([state for _, state in found], np.int64)[pair_N]

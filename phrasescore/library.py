@@ -84,20 +84,20 @@ def train(
 
 
 def lm_train(
-    text: str | Path,
+    text: str | Path | ParallelText,
     folder: str | Path,
     *,
-    validation: str | Path | None = None,
+    validation: str | Path | ParallelText | None = None,
     log: Log = no_log,
     progress: ProgressCallback = no_progress,
     **options: Any,
 ) -> None:
-    """Train a neural language model, as `phrasescore lm train` does.
+    """Train a neural language model or a joint model, as `phrasescore lm train` does.
 
     An interrupted run in the folder is resumed; a finished run is not repeated.
 
     Args:
-        text: a tokenised text, one sentence a line.
+        text: a tokenised text, one sentence a line; for a joint model `ParallelText(source, target, alignment)`.
         folder: the model folder; it is created if it does not exist.
         validation: a text to measure the perplexity on; by default some sentences are held out.
         log: receives each line that the command would print.
@@ -105,7 +105,15 @@ def lm_train(
         options: options of the command, such as `order=5`, `epochs=10`, and settings of `phrasescore lm train
             --help-all`.
     """
-    _call("lm train", {"text": text, "output": folder, "validation": validation, **options}, log, progress)
+    data = {**_lm_options(text, "text", ""), **_lm_options(validation, "validation", "validation_")}
+    _call("lm train", {**data, "output": folder, **options}, log, progress)
+
+
+def _lm_options(text: str | Path | ParallelText | None, name: str, prefix: str) -> dict[str, str | Path | None]:
+    """Return the options of the command that name a text and its source."""
+    if isinstance(text, ParallelText):
+        return {name: text.target, f"{prefix}source": text.source, f"{prefix}alignment": text.alignment}
+    return {name: text}
 
 
 def _call(command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback) -> None:

@@ -7,7 +7,7 @@ weights.safetensors    the weights with the lowest loss on the validation data, 
 vocab.source.txt       words of the network's input, one per line; the line number is the id
 vocab.target.txt       words of the network's output
 subwords.model         in place of both, a joint subword vocabulary, a model of SentencePiece
-vocab.txt              in place of both, the shortlist of a language model
+vocab.txt              in place of both, the shortlist of a language model; a joint model has vocab.source.txt, too
 metrics.jsonl          one record per evaluation
 training-state/        for resuming only
 """

@@ -151,12 +151,23 @@ class TrainedLanguageModel(Trained):
 
     network: NeuralLanguageModel
     vocabulary: Vocabulary
+    source_vocabulary: Vocabulary | None = None
+    """Of a joint model."""
 
 
-def save_lm_description(folder: Path, config: NeuralLmConfig, vocabulary: Vocabulary, sections: dict[str, Any]) -> None:
+def save_lm_description(
+    folder: Path,
+    config: NeuralLmConfig,
+    vocabulary: Vocabulary,
+    sections: dict[str, Any],
+    source_vocabulary: Vocabulary | None = None,
+) -> None:
     """Write everything but the weights to an existing folder; `sections` describe the training and its data."""
     vocabulary.save(folder / VOCABULARY)
     facts = {"model": asdict(config), "vocabulary": describe_vocabulary(vocabulary), **sections}
+    if source_vocabulary is not None:
+        source_vocabulary.save(folder / SOURCE_VOCABULARY)
+        facts["source_vocabulary"] = describe_vocabulary(source_vocabulary)
     write_description(folder, LANGUAGE_MODEL, facts)
 
 
@@ -168,10 +179,13 @@ def load_language_model(folder: Path) -> TrainedLanguageModel:
     """
     description = read_description(folder, LANGUAGE_MODEL)
     with open_weights(folder, description) as weights:
-        vocabulary = load_vocabulary(folder, VOCABULARY, description["vocabulary"])
-        values = check_values(NeuralLmConfig, description["model"], str(folder / CONFIG))
-        network = _load_network(folder, weights, lambda: NeuralLanguageModel(NeuralLmConfig(**values), len(vocabulary)))
-        return TrainedLanguageModel(network, vocabulary, folder=folder, weights_digest=weights.sha256)
+        vocabulary, source = load_vocabulary(folder, VOCABULARY, description["vocabulary"]), None
+        if "source_vocabulary" in description:
+            source = load_vocabulary(folder, SOURCE_VOCABULARY, description["source_vocabulary"])
+        config = NeuralLmConfig(**check_values(NeuralLmConfig, description["model"], str(folder / CONFIG)))
+        sizes = len(vocabulary), 0 if source is None else len(source)
+        network = _load_network(folder, weights, lambda: NeuralLanguageModel(config, *sizes))
+        return TrainedLanguageModel(network, vocabulary, source, folder=folder, weights_digest=weights.sha256)
 
 
 # Weights

@@ -13,6 +13,7 @@ from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_backoff_option, add_unnormalised_option, positive
 from phrasescore.errors import UsageError, spelled
 from phrasescore.files import require_writable
+from phrasescore.model_files import LANGUAGE_MODEL, read_description
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -21,7 +22,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "add-lm",
         help="write a moses.ini that uses a neural language model",
         description="Write a copy of a moses.ini with a model of `phrasescore lm train` as a feature of the embedded "
-        "decoder. Moses has no such feature; with Moses, use `rescore`. Tune the result.",
+        "decoder: a language model (CSLM), or a joint model (NNJM), which also reads source words. Moses has no such "
+        "feature; with Moses, `rescore` lists with a language model. Tune the result.",
         examples=("phrasescore-smt add-lm system/tuned.ini --model cslm -o system/moses.cslm.ini",),
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
@@ -62,7 +64,8 @@ def run(args: argparse.Namespace) -> int:
     if args.cache:
         arguments["cache"] = args.cache
     others = ini.weights_of_features()
-    label = next(name for name in (f"CSLM{number}" for number in count()) if name not in others)
+    kind = "NNJM" if "source_vocabulary" in read_description(args.model, LANGUAGE_MODEL) else "CSLM"
+    label = next(name for name in (f"{kind}{number}" for number in count()) if name not in others)
     models = [weight for one in ini.features() if one.kind == "KENLM" for weight in others[one.label]]
     add_feature(ini, "CSLM", label, arguments, [first_weight(models) if args.weight is None else args.weight])
     if networks_of(ini):

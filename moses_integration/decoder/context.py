@@ -22,6 +22,8 @@ from phrasescore.lm.ngram_model import as_text, load_kenlm, require_log_probs
 if TYPE_CHECKING:
     import kenlm
 
+    from moses_integration.decoder.translation_options import Options
+
 LN_10 = 2.30258509299405
 """Moses' constant: KenLM's log10 becomes a natural log (moses/Util.h)."""
 
@@ -35,7 +37,7 @@ _MOST_STATES = 1 << 16
 
 
 class ContextFeature(Feature, ABC):
-    """A feature whose value depends on the target words before the phrase.
+    """A feature whose value depends on the target words before the phrase, and possibly on the source sentence.
 
     A state is a number. Hypotheses with equal states have equal scores in all continuations. Equivalent states need
     equal numbers only within one call, because only hypotheses of one stack are recombined.
@@ -46,14 +48,14 @@ class ContextFeature(Feature, ABC):
         """Return the values [T, K] that do not depend on context, and an estimate [T, K] of the rest."""
 
     @abstractmethod
-    def begin(self, phrases: Sequence[Words]) -> int:
-        """Start a sentence and return its initial state; `extend` refers to these phrases by index."""
+    def begin(self, options: Options) -> int:
+        """Start a sentence and return its initial state; `extend` refers to these options by index."""
 
     @abstractmethod
-    def extend(self, states_N: Indices, phrases_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
-        """Return the values [N, K] of phrases after these states, without those of `alone`, and the new states.
+    def extend(self, states_N: Indices, options_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
+        """Return the values [N, K] of options after these states, without those of `alone`, and the new states.
 
-        With `is_end`, the sentences end with these phrases.
+        With `is_end`, the sentences end with these options.
         """
 
 
@@ -108,18 +110,20 @@ class LanguageModel(ContextFeature):
         full_T1, inside_T1 = score_LT.sum(axis=0)[:, None], score_LT[self._context :].sum(axis=0)[:, None]
         return inside_T1 * LN_10, full_T1 * LN_10 - inside_T1 * LN_10
 
-    def begin(self, phrases: Sequence[Words]) -> int:
+    def begin(self, options: Options) -> int:
         """Return the state of `<s>`."""
         self._limit_memory()
-        self._word_LP, self._length_P = self._words.matrix(phrases)
+        self._phrase_O = options.phrase_O
+        self._word_LP, self._length_P = self._words.matrix(options.phrases)
         # The state after a long phrase does not depend on the state before it.
         (long,) = np.nonzero(self._length_P > self._context)
-        self._end_P = np.full(len(phrases), _NO_STATE)
+        self._end_P = np.full(len(options.phrases), _NO_STATE)
         _, self._end_P[long] = self._walk(np.full(len(long), self._nothing), self._word_LP[:, long])
         return self._start
 
-    def extend(self, states_N: Indices, phrases_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
+    def extend(self, states_N: Indices, options_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return ln p of the words whose n-gram starts before the phrase, plus `</s>` at the end, and new states."""
+        phrases_N = self._phrase_O[options_N]
         score_LN, state_N = self._walk(states_N, self._word_LP[: self._context, phrases_N])
         score_N = score_LN.sum(axis=0)
         end_N = self._end_P[phrases_N]

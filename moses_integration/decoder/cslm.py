@@ -1,17 +1,21 @@
-"""The continuous-space language model (CSLM) as a feature of the decoder (Cho et al. 2014, section 4.1.3).
+"""A neural language model as a feature of the decoder: the CSLM of Cho et al. (2014, section 4.1.3), or a joint model.
 
 The n-grams of all candidates of a stack are scored in one batch before the stack is pruned; repeated n-grams come from
-a cache.
+a cache. A joint model (Devlin et al. 2014) also reads a window of source words, which a phrase pair, its position and
+its word alignment determine for each target word. So its states are those of the CSLM.
 
-Shapes: N extensions, P distinct pairs of a state and a phrase, S states, T phrases of at most L words, c words of a
-context, t of a context and a phrase, Q queries, D distinct ones, U of them not in the cache, n words of an n-gram.
+Shapes: N extensions, O options, P distinct pairs of a state and a phrase, S states, T phrases of at most L words, F
+source words and the end, w words of a source window, c words of a context, t of a context and a phrase, Q queries, D
+distinct ones, U of them not in the cache, n words of an n-gram.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -19,17 +23,26 @@ from numpy.lib.stride_tricks import sliding_window_view
 from moses_integration.decoder.context import ContextFeature, LanguageModel
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from moses_integration.decoder.table_lines import Wanted
+from moses_integration.per_text.position_tags import strip_tags
+from phrasescore.errors import UserError
 from phrasescore.files import sha256_of
-from phrasescore.lm.ngram_cache import NgramCache, ngram_keys
+from phrasescore.lm.affiliations import affiliations, source_windows
+from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
 from phrasescore.lm.ngrams import distinct_rows
 from phrasescore.log_probs import are_log_probs
 from phrasescore.phrases import Ids
 from phrasescore.vocabulary import UNKNOWN
-from phrasescore.words import hash_word
+from phrasescore.words import hash_word, quote
+
+if TYPE_CHECKING:
+    from moses_integration.decoder.translation_options import Options
+
+_affiliations = cache(affiliations)
+"""Few distinct alignments occur in a phrase table."""
 
 
 class NeuralLanguageModelFeature(ContextFeature):
-    """ln p of the translation under a neural language model, `</s>` included.
+    """ln p of the translation under a neural language model, for a joint model given the source; `</s>` included.
 
     A state is the last n - 1 words, with `<unk>` for words outside the network's shortlist. The last word of a state is
     never replaced, because the back-off model, which distributes the probability of `<unk>`, conditions on it.
@@ -79,27 +92,61 @@ class NeuralLanguageModelFeature(ContextFeature):
         inside_T1, outside_T1 = self._estimator.alone(phrases)
         return np.zeros_like(inside_T1), inside_T1 + outside_T1
 
-    def begin(self, phrases: Sequence[Words]) -> int:
+    def begin(self, options: Options) -> int:
         """Reset the states to the start of a sentence."""
-        words = [[self._word_id(word) for word in phrase] for phrase in phrases]
+        numbers: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._phrase_O = np.array([numbers.setdefault(key, len(numbers)) for key in self._phrases(options)], np.int64)
+        words = [[self._word_id(word) for word in options.phrases[phrase]] for phrase, _ in numbers]
         self._key_of_word = np.array(self._keys, np.uint64)
         self._length_T = np.array([len(phrase) for phrase in words], np.int64)
-        self._words_TL = np.zeros((len(words), self._length_T.max(initial=0)), np.int32)
-        self._words_TL[np.arange(self._words_TL.shape[1]) < self._length_T[:, None]] = list(chain.from_iterable(words))
+        self._words_TL, self._position_TL = np.zeros((2, len(words), self._length_T.max(initial=0)), np.int32)
+        is_word_TL = np.arange(self._words_TL.shape[1]) < self._length_T[:, None]
+        self._words_TL[is_word_TL] = list(chain.from_iterable(words))
+        self._position_TL[is_word_TL] = list(chain.from_iterable(positions for _, positions in numbers))
+        self._window_Fw = self._source_windows(options.sentence)
+        self._key_of_window_F = ngram_keys(self._window_Fw.astype(np.uint64))
         self._context_Sc: Ids = np.full((1, self._scorer.order - 1), self._scorer.start, np.int32)
         return 0
 
-    def extend(self, states_N: Indices, phrases_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
-        """Return ln p of the phrases after these states, with `</s>` at the end, and the new states."""
+    def _phrases(self, options: Options) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Yield for each option the number of its target phrase, and the source position of each target word."""
+        for phrase, start, end, target in zip(
+            options.phrase_O.tolist(), options.start_O.tolist(), options.end_O.tolist(), options.targets, strict=False
+        ):
+            if not self._scorer.source_window:
+                yield phrase, (0,) * len(target.words)
+                continue
+            if target.words and not target.alignment:
+                pair = b" ".join(options.sentence[start : end + 1]), b" ".join(target.words)
+                raise UserError(
+                    f"{self.path}: is a joint model, but the phrase table has no word alignment of "
+                    f"`{' ||| '.join(map(quote, map(strip_tags, pair)))}`; build the table with alignments"
+                )
+            positions = _affiliations(target.alignment, len(target.words), end + 1 - start)
+            yield phrase, tuple(start + position for position in positions)
+
+    def _source_windows(self, sentence: Words) -> Ids:
+        """Return the source windows of each word and the end of a sentence, empty ones without a source."""
+        vocabulary = self._scorer.model.source_vocabulary
+        if vocabulary is None:
+            return np.zeros((1, 0), np.int32)
+        # The words of an indexed text have position tags.
+        ids = vocabulary.encode([strip_tags(b" ".join(sentence))])
+        return source_windows(ids, self._scorer.source_window)[0][: len(sentence) + 1]
+
+    def extend(self, states_N: Indices, options_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
+        """Return ln p of the options after these states, with `</s>` at the end, and the new states."""
         # Many hypotheses of a stack share the state and the phrase.
-        pairs_P, pair_N = np.unique(states_N * len(self._length_T) + phrases_N, return_inverse=True)
+        phrase_N = self._phrase_O[options_N]
+        pairs_P, pair_N = np.unique(states_N * len(self._length_T) + phrase_N, return_inverse=True)
         state_P, phrase_P = np.divmod(pairs_P, max(len(self._length_T), 1))
         score_P, context_Pc = self._score(self._context_Sc[state_P], phrase_P)
         first_S, state_P = distinct_rows(context_Pc)
         context_Sc = context_Pc[first_S]
         if is_end:
             end_S1 = np.full((len(context_Sc), 1), self._scorer.end, np.int32)
-            score_P += self._log_probs(np.concatenate([context_Sc, end_S1], axis=1))[state_P]
+            ends_S = np.full(len(context_Sc), len(self._window_Fw) - 1)
+            score_P += self._log_probs(np.concatenate([context_Sc, end_S1], axis=1), ends_S)[state_P]
         state_P += len(self._context_Sc)
         self._context_Sc = np.concatenate([self._context_Sc, context_Sc])
         return score_P[pair_N][:, None], state_P[pair_N]
@@ -112,7 +159,8 @@ class NeuralLanguageModelFeature(ContextFeature):
         score_PL = np.zeros(is_word_PL.shape)
         if score_PL.size:
             ngrams_Qn = sliding_window_view(text_Pt, order, axis=1)[is_word_PL]
-            score_PL[is_word_PL] = self._log_probs(self._with_unknown(ngrams_Qn, keep_last=2))
+            position_Q = self._position_TL[phrase_P][is_word_PL]
+            score_PL[is_word_PL] = self._log_probs(self._with_unknown(ngrams_Qn, keep_last=2), position_Q)
         context_Pc = np.take_along_axis(text_Pt, length_P1 + np.arange(order - 1), axis=1)
         return score_PL.sum(axis=1), self._with_unknown(context_Pc, keep_last=1)
 
@@ -122,20 +170,26 @@ class NeuralLanguageModelFeature(ContextFeature):
         is_unknown_An[:, -keep_last:] = False
         return np.where(is_unknown_An, np.int32(UNKNOWN), words_An)
 
-    def _log_probs(self, ngrams_Qn: Ids) -> Floats:
-        """Return ln p of the last word of each n-gram, from the cache if possible."""
-        keys_Q = ngram_keys(self._key_of_word[ngrams_Qn], self._seed)
+    def _log_probs(self, ngrams_Qn: Ids, position_Q: Ids | Indices) -> Floats:
+        """Return ln p of the last word of each n-gram, with its source position, from the cache if possible."""
+        keys_Q = self._keys_of(ngrams_Qn, position_Q)
         distinct_D, first_D, number_Q = np.unique(keys_Q, return_index=True, return_inverse=True)
         scores_D = self._cache.find(distinct_D)
         # Impossible scores of a damaged file are computed again, too.
         new_U = np.flatnonzero(~(np.isfinite(scores_D) if self.unnormalised else are_log_probs(scores_D)))
-        ngrams_Un = ngrams_Qn[first_D[new_U]]
-        scores_D[new_U] = self._scorer.log_probs(ngrams_Un[:, :-1], ngrams_Un[:, -1])
+        query_U = first_D[new_U]
+        contexts_Uc = np.concatenate([self._window_Fw[position_Q[query_U]], ngrams_Qn[query_U, :-1]], axis=1)
+        scores_D[new_U] = self._scorer.log_probs(contexts_Uc, ngrams_Qn[query_U, -1])
         self._cache.add(distinct_D[new_U], scores_D[new_U])
         self.queries += len(distinct_D)
         self.served += len(distinct_D) - len(new_U)
         # Cached scores have 32 bits, so new scores are rounded, too.
         return scores_D[number_Q].astype(np.float64)
+
+    def _keys_of(self, ngrams_Qn: Ids, position_Q: Ids | Indices) -> Keys:
+        """Return the keys of n-grams and source windows in the cache."""
+        window_Q1 = self._key_of_window_F[position_Q][:, None]
+        return ngram_keys(np.concatenate([window_Q1, self._key_of_word[ngrams_Qn]], axis=1), self._seed)
 
     def _word_id(self, word: bytes) -> int:
         number = self._scorer.word_id(word)

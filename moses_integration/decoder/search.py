@@ -92,7 +92,7 @@ class Search:
         self._distance_weight = sum(
             feature.distance_weight(model.weights_F[model.columns[feature.label]]) for feature in model.jump_features
         )
-        begin = [feature.begin(options.phrases) for feature in model.context_features]
+        begin = [feature.begin(options) for feature in model.context_features]
         self._graph = SearchGraph(model, options, begin)
 
     def run(self, keep_arcs: bool = False) -> SearchGraph:
@@ -236,7 +236,7 @@ class Search:
         values, states = [np.zeros((len(record_N), 0))], [np.zeros((len(record_N), 0), np.int64)]
         for i, feature in enumerate(self._model.context_features):
             states_N = self._graph.kept.states_NX[record_N, i]
-            value_NK, state_N = feature.extend(states_N, self._options.phrase_O[option_N], is_end)
+            value_NK, state_N = feature.extend(states_N, option_N, is_end)
             values.append(value_NK)
             states.append(state_N[:, None])
         return np.concatenate(values, axis=1), np.concatenate(states, axis=1)

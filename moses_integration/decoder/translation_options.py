@@ -27,7 +27,7 @@ class Options:
     Spans are ordered by length, then by start, so spans of equal length are a slice.
     """
 
-    words: int
+    sentence: Words
     span_start_S: Indices
     span_end_S: Indices
     """Inclusive."""
@@ -64,13 +64,13 @@ def collect_options(model: LogLinearModel, sentence: Words, longest: int) -> Opt
         for span in spans(sentence, longest)
         if (translations := model.translations(sentence[span[0] : span[1] + 1])) is not None
     }
-    return assemble_options(model, len(sentence), list(found), list(found.values()))
+    return assemble_options(model, sentence, list(found), list(found.values()))
 
 
 def assemble_options(
-    model: LogLinearModel, words: int, spans: Sequence[tuple[int, int]], found: Sequence[Translations]
+    model: LogLinearModel, sentence: Words, spans: Sequence[tuple[int, int]], found: Sequence[Translations]
 ) -> Options:
-    """Return the options of given spans (first, last word) of a sentence of `words` words."""
+    """Return the options of given spans (first, last word) of a sentence."""
     span_S2 = np.array(spans, np.int64).reshape(-1, 2)
     counts_S = np.array([len(translations.targets) for translations in found], np.int64)
     targets = [target for translations in found for target in translations.targets]
@@ -86,7 +86,7 @@ def assemble_options(
     range_O2 = np.concatenate([np.repeat(span_S2, counts_S, axis=0), [[-1, -1]]])
     exits = np.column_stack([range_O2, leaving_OR])[:-1]
     return Options(
-        words=words,
+        sentence=sentence,
         span_start_S=span_S2[:, 0],
         span_end_S=span_S2[:, 1],
         span_first_S=first_S,
@@ -132,7 +132,7 @@ class FutureScores:
     def __init__(self, options: Options, longest_range: int) -> None:
         """Compute the scores of ranges of at most `longest_range` words and of those that end with the sentence."""
         span_nl = _best_of_spans(options)
-        short_nl = _best_of_short_ranges(span_nl, min(longest_range, options.words))
+        short_nl = _best_of_short_ranges(span_nl, min(longest_range, len(options.sentence)))
         self._score_nl = np.column_stack([short_nl, _best_to_end(span_nl)])
 
     def __call__(self, start_N: Indices, end_N: Indices) -> Floats:
@@ -145,7 +145,7 @@ class FutureScores:
 def _best_of_spans(options: Options) -> Floats:
     """Return the best score of an option of l words from word n on [n + 1, l + 1], -inf if there is none."""
     length_S = options.span_end_S - options.span_start_S + 1
-    span_nl = np.full((options.words + 1, int(length_S.max(initial=0)) + 1), -np.inf)
+    span_nl = np.full((len(options.sentence) + 1, int(length_S.max(initial=0)) + 1), -np.inf)
     if len(length_S):
         span_nl[options.span_start_S, length_S] = np.maximum.reduceat(options.future_O, options.span_first_S[:-1])
     return span_nl

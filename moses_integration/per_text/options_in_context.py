@@ -65,7 +65,7 @@ class OptionsInContext:
                 self._widened(kept, None if kept.targets[0].scores is None else next(column)) for _, kept in of_sentence
             ]
             at = [(position.start, position.end) for position, _ in of_sentence]
-            options.append(assemble_options(self.model, len(words), at, widened))
+            options.append(assemble_options(self.model, words, at, widened))
         return options
 
     def limit_cache(self, phrases: int) -> None:

@@ -217,7 +217,10 @@ def load_features(
         from phrasescore.scoring.scorer import load_scorer
 
         if model_kind(folder) == LANGUAGE_MODEL:
-            return NeuralLmScorer.load(folder, device, backoff, unnormalised=unnormalised)
+            scorer = NeuralLmScorer.load(folder, device, backoff, unnormalised=unnormalised)
+            if scorer.source_window:
+                raise UserError(f"{folder}: is a joint model, which only the decoder uses; add it by `add-lm`")
+            return scorer
         return load_scorer(folder, device=str(device.torch_device), precision=device.precision)
 
     @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.training import add_training_options, given_layers, run_training
-from phrasescore.errors import UsageError
+from phrasescore.errors import UsageError, spelled
 from phrasescore.files import (
     STANDARD_STREAM,
     display_name,
@@ -22,6 +23,7 @@ from phrasescore.files import (
 )
 from phrasescore.lm.lm_settings import DEFAULT_PRESET, FOR_OTHERS, PRESETS, SECTIONS, LmSettings
 from phrasescore.model_files import files_of_models
+from phrasescore.parallel_text import ParallelText
 from phrasescore.text import text_lines
 from phrasescore.training.settings import read_presets
 
@@ -68,8 +70,37 @@ def _add_train(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="TEXT",
         help="tokenised text whose perplexity decides when to stop (default: some held-out sentences)",
     )
+    _add_source_options(parser, "--", "the text")
+    _add_source_options(parser, "--validation-", "the validation text")
     add_training_options(parser, SECTIONS, presets, FOR_OTHERS)
     parser.set_defaults(run=_train, command="lm train")
+
+
+def _add_source_options(parser: argparse.ArgumentParser, prefix: str, of: str) -> None:
+    """Add the options of the source of a text, which a joint model reads."""
+    parser.add_argument(
+        f"{prefix}source", type=Path, metavar="TEXT", help=f"for a joint model: source sentences of {of}, tokenised"
+    )
+    parser.add_argument(
+        f"{prefix}alignment",
+        type=Path,
+        metavar="POINTS",
+        help=f"for a joint model: word alignment of the source and {of}, in the Pharaoh format",
+    )
+
+
+def _with_source(args: argparse.Namespace, text: str, prefix: str = "") -> Path | ParallelText:
+    """Return the text of an option, as parallel text if its source is given."""
+    source, alignment = getattr(args, f"{prefix}source"), getattr(args, f"{prefix}alignment")
+    if (source is None) != (alignment is None):
+        given, missing = ("source", "alignment") if alignment is None else ("alignment", "source")
+        raise UsageError(f"{spelled(prefix + given)}: needs {spelled(prefix + missing)}, too; give both or neither")
+    target: Path = getattr(args, text)
+    if source is None:
+        return target
+    if target is None:
+        raise UsageError(f"{spelled(prefix + 'source')}: needs {spelled(text)}, too; give both or neither")
+    return ParallelText(source, target, alignment)
 
 
 def _add_score(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -93,6 +124,7 @@ def _add_score(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--weight-text", type=Path, metavar="TEXT", help="interpolate with the best weight for this other text"
     )
+    _add_source_options(parser, "--", "the text")
     parser.add_argument("--summary", action="store_true", help="print perplexities instead of scores")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write perplexities, models and checksums as JSON")
     options.add_device_options(parser)
@@ -101,18 +133,25 @@ def _add_score(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def settings_of(args: argparse.Namespace) -> LmSettings:
     """Return the settings of a training run: preset, TOML file, command line."""
-    require_one_standard_input(args.text, args.validation)
-    return LmSettings.of(args.preset, given_layers(args, SECTIONS))
+    sources = args.source, args.alignment, args.validation_source, args.validation_alignment
+    require_one_standard_input(args.text, args.validation, *sources)
+    return LmSettings.of(args.preset, given_layers(args, SECTIONS), has_source=args.source is not None)
 
 
 def _train(args: argparse.Namespace) -> int:
     """Run `lm train`; return the exit code."""
     settings = settings_of(args)
+    text, validation = _with_source(args, "text"), _with_source(args, "validation", "validation_")
+    if args.validation is not None and isinstance(text, ParallelText) != isinstance(validation, ParallelText):
+        raise UsageError(
+            f"{spelled('validation')}: a joint model reads the source of both texts; give {spelled('source')} and "
+            f"{spelled('validation_source')}, or neither"
+        )
 
     def prepare_trainer(device: Device, start: Start, reporter: Reporter) -> Trainer[Any]:
         from phrasescore.lm.lm_training import prepare
 
-        trainer, facts = prepare(args.text, args.output, settings, device, args.validation, start)
+        trainer, facts = prepare(text, args.output, settings, device, validation, start)
         penalty = settings.model.self_normalise
         reporter.log(
             f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; "
@@ -127,14 +166,17 @@ def _train(args: argparse.Namespace) -> int:
 
 def _score(args: argparse.Namespace) -> int:
     """Run `lm score`; return the exit code."""
-    require_one_standard_input(args.text, args.weight_text)
+    text = _with_source(args, "text")
+    sources = args.source, args.alignment
+    require_one_standard_input(args.text, args.weight_text, *sources)
     if args.weight_text is not None and real_path(args.text) == real_path(args.weight_text):
         raise UsageError(f"{args.weight_text}: is the text to be scored; take the weight from another text")
     require_writable(
         None if args.summary else STANDARD_STREAM,
         args.report,
-        inputs=(args.text, args.backoff, args.weight_text, *files_of_models([args.model])),
+        inputs=(args.text, *sources, args.backoff, args.weight_text, *files_of_models([args.model])),
     )
+    from phrasescore.lm.ngrams import read_rows
     from phrasescore.lm.text_scores import TextScores
 
     log = Reporter(quiet=False).log
@@ -148,11 +190,11 @@ def _score(args: argparse.Namespace) -> int:
         precision=args.precision,
         log=log,
     )
-    for score in scores.score(text_lines(args.text, log), display_name(args.text)):
+    for score in scores.score(read_rows(text, partial(text_lines, log=log), log), display_name(args.text)):
         if not args.summary:
             sys.stdout.write(f"{score:.9g}\n")
     if args.report:
-        write_json(args.report, scores.report(args.model, args.text, args.backoff, args.weight_text))
+        write_json(args.report, scores.report(args.model, text, args.backoff, args.weight_text))
     if args.summary:
         print(scores.summary(), end="")
     return 0

@@ -1,6 +1,6 @@
 """Scoring with a neural language model, in batches; each distinct context is computed once.
 
-Legend: Q queries, A distinct contexts, c = n - 1 words of a context, I words in the output layer, N sentences.
+Legend: Q queries, A distinct contexts, c words of a context, I words in the output layer, N sentences.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from phrasescore.device import Device
 from phrasescore.errors import UserError, spelled
+from phrasescore.lm.affiliations import AffiliatedSource
 from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
 from phrasescore.lm.ngram_model import BackoffModel, as_word
 from phrasescore.lm.ngrams import Ngrams, distinct_rows
@@ -72,7 +73,7 @@ class NeuralLmScorer(PhraseScorer):
         self.norms: NgramCache | None = None
         """An optional cache of ln Z by context, for 32 bit only: in 16 bit ln Z is that of rounded products, but cached
         values are exact."""
-        self.order = model.network.config.order
+        self.order, self.source_window = model.network.config.order, model.network.source_window
         self.shortlist = len(model.vocabulary)
         self._network = model.network.to(device.torch_device)
         self._network.multiply_in(device.product_dtype)
@@ -121,12 +122,14 @@ class NeuralLmScorer(PhraseScorer):
         """Return ln p of each sentence, `</s>` included; see `log_probs`."""
         return [float(scores.sum()) for scores in self.word_log_probs(sentences)]
 
-    def word_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[Floats]:
-        """Return ln p of the words and the `</s>` of each sentence; see `log_probs`."""
+    def word_log_probs(
+        self, sentences: Sequence[Sequence[bytes]], source: AffiliatedSource | None = None
+    ) -> list[Floats]:
+        """Return ln p of the words and the `</s>` of each sentence, with its source for a joint model."""
         if not sentences:
             return []
         phrases = Phrases.from_lists([self.word_id(word) for word in sentence] for sentence in sentences)
-        ngrams = Ngrams(phrases, self.order)
+        ngrams = Ngrams(phrases, self.order, source, self.source_window)
         scores = self.log_probs(*ngrams.take(np.arange(len(ngrams))))
         return np.split(scores, (phrases.offsets[1:] + np.arange(1, len(sentences) + 1))[:-1])
 
@@ -134,12 +137,15 @@ class NeuralLmScorer(PhraseScorer):
         """Return ln p of words in context, [Q].
 
         Args:
-            contexts_Qc: the `order` - 1 words before each, the nearest last, padded with `start` on the left.
+            contexts_Qc: the `order` - 1 words before each, the nearest last, padded with `start` on the left; of a
+                joint model after the window of ids of its source vocabulary.
             words_Q: the words; `end` for the end of the sentence.
         """
         if not len(words_Q):
             return np.zeros(0)
-        known_Qc = np.where(contexts_Qc < self.shortlist, contexts_Qc, UNKNOWN).astype(np.int64)
+        known_Qc = contexts_Qc.astype(np.int64)
+        history_Qc = known_Qc[:, self.source_window :]
+        history_Qc[history_Qc >= self.shortlist] = UNKNOWN
         known_Q = np.where(words_Q < self.shortlist, words_Q, UNKNOWN).astype(np.int64)
         scores_Q = self._network_scores(known_Qc, known_Q)
         if self.backoff is not None:

@@ -48,12 +48,13 @@ class LmSettings:
     training: TrainingConfig
 
     @classmethod
-    def of(cls, preset: str, layers: Sequence[Values]) -> LmSettings:
+    def of(cls, preset: str, layers: Sequence[Values], *, has_source: bool = False) -> LmSettings:
         """Merge a preset with the settings of the user; an invalid or useless setting is a UserError."""
         merged = merge([read_preset(PRESETS, preset), *layers])
         training = merged.get("training", {})
         for layer in layers:
             check_effect(layer.get("training", {}), dict.fromkeys(FOR_OTHERS, "in a language model"))
+            check_effect(layer.get("model", {}), {} if has_source else {"window": "without a source text"})
         for name, value in training.items():
             if value == AUTO:
                 raise UserError(f"`{name}`: cannot be auto in a language model; give a number")

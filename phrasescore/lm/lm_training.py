@@ -1,6 +1,6 @@
-"""Training a neural language model on a tokenised text, one sentence a line.
+"""Training a neural language model on a tokenised text, or a joint model on word-aligned parallel text.
 
-Legend: A n-grams of a batch, c = n - 1 words of a context.
+Legend: A n-grams of a batch, c words of a context.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from phrasescore.device import Device, on_device
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
+from phrasescore.lm.affiliations import AffiliatedSource
 from phrasescore.lm.lm_settings import LmSettings
 from phrasescore.lm.ngrams import Ngrams, read_text
 from phrasescore.log_probs import perplexity
@@ -27,6 +29,7 @@ from phrasescore.model_files import LANGUAGE_MODEL
 from phrasescore.model_folder import save_lm_description
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.nn.weights import check_size
+from phrasescore.parallel_text import ParallelText
 from phrasescore.phrases import Phrases, hash_phrases
 from phrasescore.text import text_lines, utf8_lines
 from phrasescore.training.batches import hold_out_sentences
@@ -115,11 +118,11 @@ class TextTask(Task):
 
 
 def prepare(
-    text: str | Path,
+    text: str | Path | ParallelText,
     folder: Path,
     settings: LmSettings,
     device: Device,
-    validation: Path | None = None,
+    validation: Path | ParallelText | None = None,
     start: Start = Start(),  # noqa: B008
 ) -> tuple[Trainer[TextTask], dict[str, Any]]:
     """Read the text and create a trainer, at the start or where an interrupted run in the folder stopped.
@@ -128,43 +131,71 @@ def prepare(
     """
     OPTIMISERS[settings.training.optimiser]
     with run_folder(folder, start.restart, LANGUAGE_MODEL, start.ranks) as home:
-        numbered = read_text(text, partial(text_lines, log=start.log))
-        to_validate = None if validation is None else read_text(validation, partial(utf8_lines, log=start.log))
-        counts = numbered.counts()
-        vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)
-        order, seed = settings.model.order, settings.training.seed
-        sentences = numbered.encode(vocabulary)
+        read = read_text(text, partial(text_lines, log=start.log), start.log)
+        other = None if validation is None else read_text(validation, partial(utf8_lines, log=start.log), start.log)
+        counts = read.target.counts()
+        limits = settings.text.vocabulary, settings.text.min_count
+        vocabulary, source_vocabulary = Vocabulary.most_frequent(counts, *limits), None
+        if read.source is not None:
+            source_vocabulary = Vocabulary.most_frequent(read.source.counts(), *limits)
+        seed = settings.training.seed
+        sentences, source = read.encode(vocabulary, source_vocabulary)
         number = 0 if validation is not None else int(len(sentences) * settings.text.held_out)
         lines, held_out = hold_out_sentences(hash_phrases(sentences), number, seed)
-        training, kept = (sentences.where(np.isin(np.arange(len(sentences)), some)) for some in (lines, held_out))
-        if not len(training):
-            raise UserError(f"{display_name(text)}: leaves no sentences to train on; hold out less")
+        if not len(lines):
+            raise UserError(f"{_name(text)}: leaves no sentences to train on; hold out less")
         if settings.model.self_normalise and validation is None and not number:
             raise UsageError(
                 f"{spelled('self_normalise')}: needs held-out text to measure ln Z; give "
                 f"{spelled('validation')}, or hold out more of the text"
             )
-        others = None if to_validate is None else to_validate.encode(vocabulary)
-        other = None if others is None else Ngrams(others, order)
-        check_size(lambda: NeuralLanguageModel(settings.model, len(vocabulary)))
+        others = None if other is None else other.encode(vocabulary, source_vocabulary)
+        sizes = len(vocabulary), 0 if source_vocabulary is None else len(source_vocabulary)
+        check_size(lambda: NeuralLanguageModel(settings.model, *sizes))
         torch.manual_seed(seed)
-        network = NeuralLanguageModel(settings.model, len(vocabulary)).to(device.torch_device)
+        network = NeuralLanguageModel(settings.model, *sizes).to(device.torch_device)
         network.multiply_in(device.product_dtype)
-        task = TextTask(network, settings.training, device, Ngrams(kept, order), other, Ngrams(training, order))
-        digests = {"text": _digest(sentences), "validation": None if others is None else _digest(others)}
+
+        def ngrams(sentences: Phrases, source: AffiliatedSource | None) -> Ngrams:
+            return Ngrams(sentences, settings.model.order, source, network.source_window)
+
+        def some_ngrams(lines: NDArray[np.int64]) -> Ngrams:
+            is_taken = np.isin(np.arange(len(sentences)), lines)
+            return ngrams(sentences.where(is_taken), None if source is None else source.where(is_taken))
+
+        to_validate = None if others is None else ngrams(*others)
+        task = TextTask(network, settings.training, device, some_ngrams(held_out), to_validate, some_ngrams(lines))
+        digests = {"text": _digest(sentences, source), "validation": None if others is None else _digest(*others)}
         sections = settings.model, settings.text, settings.training
         fixed = {**fixed_values(*sections), "shortlist": vocabulary.digest(), **digests}
+        if source_vocabulary is not None:
+            fixed["vocabularies"] = source_vocabulary.digest()
         facts = {"lines": len(sentences), "words": counts.total(), "coverage": vocabulary.coverage(counts)}
-        files = absolute_paths({"text": text, "validation": validation})
+        files = absolute_paths({**_files(text, "text"), **_files(validation, "validation")})
 
         def describe(training: dict[str, Any]) -> None:
             sections = {"text": asdict(settings.text), "training": {**files, "digests": digests, **facts, **training}}
-            save_lm_description(folder, settings.model, vocabulary, sections)
+            save_lm_description(folder, settings.model, vocabulary, sections, source_vocabulary)
 
         trainer = Trainer(home, task, fixed, start.ranks)
         trainer.begin(describe, restart=start.restart)
         return trainer, facts
 
 
-def _digest(sentences: Phrases) -> str:
-    return hashlib.sha256(sentences.ids.tobytes() + sentences.offsets.tobytes()).hexdigest()
+def _name(text: str | Path | ParallelText) -> str:
+    return str(text) if isinstance(text, ParallelText) else display_name(text)
+
+
+def _files(text: str | Path | ParallelText | None, name: str) -> dict[str, str | Path | None]:
+    """Return the files of a text, with the names they have in config.json."""
+    if not isinstance(text, ParallelText):
+        return {name: text}
+    return {name: text.target, f"{name}_source": text.source, f"{name}_alignment": text.alignment}
+
+
+def _digest(sentences: Phrases, source: AffiliatedSource | None) -> str:
+    digest = hashlib.sha256()
+    for phrases in (sentences, *(source or ())):
+        digest.update(phrases.ids.tobytes())
+        digest.update(phrases.offsets.tobytes())
+    return digest.hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
+from phrasescore.lm.affiliations import AffiliatedSource, TextRow, affiliate
 from phrasescore.lm.lm_scorer import NeuralLmScorer
 from phrasescore.log_probs import perplexity
 from phrasescore.model_files import described
+from phrasescore.parallel_text import ParallelText
+from phrasescore.phrases import Phrases
 from phrasescore.scoring.occurrences import Text, clean_text
 from phrasescore.text import Log, chunks, no_log, utf8_lines
 from phrasescore.versions import versions
-from phrasescore.words import split_words
+from phrasescore.words import join_words, split_words
 
 Floats = NDArray[np.float64]
 
@@ -84,6 +87,10 @@ class TextScores:
         settle_memory()
         ngrams = None if backoff is None else Path(backoff)
         scorer = NeuralLmScorer.load(Path(model), choose_device(device, precision), ngrams, unnormalised=unnormalised)
+        if scorer.source_window and weight_text is not None:
+            raise UsageError(
+                f"{spelled('weight_text')}: is for models that read no source; give {spelled('interpolate')}"
+            )
         return cls(scorer, interpolate if weight_text is None else learn_weight(scorer, Path(weight_text), log))
 
     def summary(self) -> str:
@@ -108,16 +115,25 @@ class TextScores:
             rows.append(("perplexity of the interpolation", f"{found['interpolation']:.3f}"))
         return "".join(f"{name:41}{value}\n" for name, value in rows)
 
-    def report(self, model: Path, text: str | Path, backoff: Path | None, weight_text: Path | None) -> dict[str, Any]:
+    def report(
+        self, model: Path, text: str | Path | ParallelText, backoff: Path | None, weight_text: Path | None
+    ) -> dict[str, Any]:
         """Return the perplexities and their provenance; digests are those of the files as stored."""
         counts = ("sentences", "words", "outside_shortlist", "unknown_to_backoff")
         device = self.scorer.device
+        files: dict[str, str | Path | None]
+        if isinstance(text, ParallelText):
+            files = {"text": text.target, "source": text.source, "alignment": text.alignment}
+        else:
+            files = {"text": text}
+        digests = {name: described(file) for name, file in files.items() if file is not None}
         return {
             "schema": 1,
             "model": {"folder": str(model), "weights_sha256": self.scorer.fingerprint},
             "backoff": backoff and described(backoff),
             "unnormalised": self.scorer.unnormalised,
-            "text": {**described(text), **{name: getattr(self, name) for name in counts}},
+            **digests,
+            "text": {**digests["text"], **{name: getattr(self, name) for name in counts}},
             "weight": self.weight,
             "weight_text": weight_text and described(weight_text),
             "perplexity": self.perplexity,
@@ -131,9 +147,9 @@ class TextScores:
         sums = self._log_probs.items()
         return {name: None if log_prob is None else perplexity(-log_prob / self.words) for name, log_prob in sums}
 
-    def score(self, lines: Iterable[bytes], name: str) -> Iterator[float]:
-        """Yield ln p of each line of a tokenised text, interpolated if there is a weight; `name` is for messages."""
-        for sentences, network, backoff in _scored(self.scorer, lines, name):
+    def score(self, rows: Iterable[TextRow], name: str) -> Iterator[float]:
+        """Yield ln p of each row of a tokenised text, interpolated if there is a weight; `name` is for messages."""
+        for sentences, network, backoff in _scored(self.scorer, rows, name):
             self._count(sentences)
             self._add("network", network)
             scores = network
@@ -156,44 +172,72 @@ class TextScores:
         self._log_probs[name] = (self._log_probs[name] or 0.0) + float(np.concatenate(scores).sum())
 
 
-def lm_score(sentences: Iterable[Text], model: str | Path, **options: Any) -> tuple[Floats, TextScores]:
+def lm_score(
+    sentences: Iterable[Text],
+    model: str | Path,
+    *,
+    source: Iterable[Text] | None = None,
+    alignment: Iterable[Text] | None = None,
+    **options: Any,
+) -> tuple[Floats, TextScores]:
     """Return ln p (natural logs) of each sentence, end included, [S]; and word counts and perplexities of the text.
 
     Args:
         sentences: tokenised as the training text of the model, `str` or `bytes`.
         model: the model folder.
+        source: for a joint model, the source sentences.
+        alignment: for a joint model, the word alignment of each sentence, such as `0-0 1-2`, source first.
         options: see `TextScores.load`, such as `backoff="lm.arpa"`, `interpolate=0.5`.
     """
     if isinstance(sentences, Text):
         raise TypeError("sentences: is one text; give a list of sentences")
+    if (source is None) != (alignment is None):
+        raise TypeError("source, alignment: belong together; give both or neither")
+    rows: Iterable[TextRow] = map(TextRow, _clean(sentences, "sentence"))
+    if source is not None and alignment is not None:
+        sides = _clean(sentences, "sentence"), _clean(source, "source"), _clean(alignment, "alignment")
+        rows = affiliate(zip(*sides, strict=True), Path("alignment"))
     scores = TextScores.load(model, **options)
-    return np.fromiter(scores.score(_clean(sentences), "sentences"), np.float64), scores
+    return np.fromiter(scores.score(rows, "sentences"), np.float64), scores
 
 
-def _clean(sentences: Iterable[Text]) -> Iterator[bytes]:
+def _clean(sentences: Iterable[Text], name: str) -> Iterator[bytes]:
     for number, sentence in enumerate(sentences, 1):
         if not isinstance(sentence, Text):
-            raise TypeError(f"sentence {number}: is of type {type(sentence).__name__}; give str or bytes")
-        yield clean_text(sentence, f"sentence {number}")
+            raise TypeError(f"{name} {number}: is of type {type(sentence).__name__}; give str or bytes")
+        yield clean_text(sentence, f"{name} {number}")
 
 
 def _scored(
-    scorer: NeuralLmScorer, lines: Iterable[bytes], name: str
+    scorer: NeuralLmScorer, rows: Iterable[TextRow], name: str
 ) -> Iterator[tuple[list[list[bytes]], list[Floats], list[Floats]]]:
     """Yield some sentences, and ln p of their words by the network and by the back-off model, if there is one."""
     is_empty = True
-    for some in chunks(lines, _SENTENCES_AT_ONCE):
+    for some in chunks(rows, _SENTENCES_AT_ONCE, lambda row: len(row.target)):
         is_empty = False
-        sentences = [split_words(line) for line in some]
+        sentences = [split_words(row.target) for row in some]
         backoff = [] if scorer.backoff is None else scorer.backoff.word_log_probs(sentences)
-        yield sentences, scorer.word_log_probs(sentences), backoff
+        yield sentences, scorer.word_log_probs(sentences, _source_of(scorer, some)), backoff
     if is_empty:
         raise UserError(f"{name}: is empty; give a tokenised text, one sentence a line")
 
 
+def _source_of(scorer: NeuralLmScorer, rows: Sequence[TextRow]) -> AffiliatedSource | None:
+    vocabulary, sources = scorer.model.source_vocabulary, [row.source for row in rows if row.source is not None]
+    options = f"{spelled('source')} and {spelled('alignment')}"
+    if vocabulary is None and sources:
+        raise UsageError(f"{scorer.model.folder}: is a model that reads no source; leave out {options}")
+    if vocabulary is None:
+        return None
+    if not sources:
+        raise UsageError(f"{scorer.model.folder}: is a joint model, which also reads source words; give {options}")
+    affiliations = Phrases.from_lists(row.affiliations for row in rows)
+    return AffiliatedSource(vocabulary.encode(list(map(join_words, sources))), affiliations)
+
+
 def learn_weight(scorer: NeuralLmScorer, path: Path, log: Log = no_log) -> float:
     """Return the weight of the network that maximises the likelihood of a UTF-8 text; see `best_weight`."""
-    scored = list(_scored(scorer, utf8_lines(path, log), display_name(path)))
+    scored = list(_scored(scorer, map(TextRow, utf8_lines(path, log)), display_name(path)))
     network = [scores for _, some, _ in scored for scores in some]
     backoff = [scores for _, _, some in scored for scores in some]
     return best_weight(np.concatenate(network), np.concatenate(backoff))

@@ -135,6 +135,12 @@ class NeuralLmConfig:
     """The neural language model. The defaults are the paper's (section 4.1.2)."""
 
     order: int = option(7, "length n of the n-grams, the predicted word included", minimum=2, maximum=_DEEPEST)
+    window: int = setting(
+        5,
+        "with --source: source words that the network reads on either side of the affiliated one",
+        minimum=0,
+        maximum=_DEEPEST,
+    )
     embedding: int = setting(512, "size of a word vector", minimum=1, maximum=_WIDEST)
     first_hidden: int = setting(1536, "rectified units in the first hidden layer", minimum=1, maximum=_WIDEST)
     second_hidden: int = setting(1024, "rectified units in the second hidden layer", minimum=1, maximum=_WIDEST)

@@ -5,10 +5,13 @@
 
 with one matrix of word vectors for all positions (sizes: Cho et al. 2014, section 4.1.2).
 
-Id 1 is the sentence boundary: `<s>` in a context, `</s>` as a predicted word.
+A joint model (Devlin et al. 2014) also reads a window of d words on either side of the source word f_a with which w_t
+is affiliated: x = [e'(f_{a-d}); ...; e'(f_{a+d}); e(w_{t-n+1}); ...; e(w_{t-1})].
 
-Legend: A contexts, c = n - 1 words of a context, U distinct words of all contexts, I predicted words, m size of a word
-vector, k of the first hidden layer, r of the last hidden layer.
+Id 1 is the sentence boundary: `<s>` in a context, `</s>` as a predicted word, and the words beyond a source sentence.
+
+Legend: A contexts, c words of a context: 2d + 1 of the source, in a joint model, then n - 1; U distinct words of all
+contexts, I predicted words, m size of a word vector, k of the first hidden layer, r of the last hidden layer.
 """
 
 from __future__ import annotations
@@ -34,12 +37,22 @@ class NeuralLanguageModel(nn.Module):
     """Mean ln Z on held-out text, stored with the weights and used as ln Z by unnormalised scores. Training for
     ln Z = 0 does not make it 0, because scoring has no dropout."""
 
-    def __init__(self, config: NeuralLmConfig, words: int) -> None:
-        """Build with random weights from torch's global generator; `words` includes the symbols."""
+    def __init__(self, config: NeuralLmConfig, words: int, source_words: int = 0) -> None:
+        """Build with random weights from torch's global generator.
+
+        Args:
+            config: sizes.
+            words: words of the shortlist, symbols included.
+            source_words: words of the source vocabulary of a joint model, symbols included.
+        """
         super().__init__()
         self.config = config
-        self.embedding = nn.Embedding(words, config.embedding)
-        self.first = nn.Linear((config.order - 1) * config.embedding, config.first_hidden)
+        self.source_window = 2 * config.window + 1 if source_words else 0
+        """Source words of a context."""
+        # The vectors of source words follow those of the shortlist.
+        self.embedding = nn.Embedding(words + source_words, config.embedding)
+        self._words = words
+        self.first = nn.Linear((self.source_window + config.order - 1) * config.embedding, config.first_hidden)
         self.second = nn.Linear(config.first_hidden, config.second_hidden)
         self.dropout = nn.Dropout(config.dropout)
         self.softmax = WordSoftmax(words, config.second_hidden)
@@ -65,6 +78,9 @@ class NeuralLanguageModel(nn.Module):
 
     def _first_layer(self, contexts_Ac: Tensor) -> Tensor:
         """Return W_1 x + b_1 of contexts, [A, k]."""
+        if self.source_window:
+            source_Ac, history_Ac = contexts_Ac.split([self.source_window, self.config.order - 1], dim=1)
+            contexts_Ac = torch.cat((source_Ac + self._words, history_Ac), dim=1)
         # In training, dropout makes the vector of a word differ between contexts.
         if not self.training:
             words_U, number_Ac = contexts_Ac.unique(return_inverse=True)

@@ -16,6 +16,7 @@ from moses_integration.ini import MosesIni
 from moses_integration.tuning.bleu import bleu, bleu_statistics
 from phrasescore.errors import UserError
 from tests.conftest import MINI
+from tests.moses_integration.decoder.searching import options_of
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -26,7 +27,7 @@ def lines(name: str, number: int) -> list[bytes]:
 
 def test_the_overlap_of_phrases_is_that_of_the_whole_translation() -> None:
     feature, phrases = Overlap([b"a b c d a"]), [(b"b", b"c"), (b"a",), (b"d", b"x"), (b"a", b"b", b"c", b"d", b"a")]
-    state = feature.begin(phrases)
+    state = feature.begin(options_of(phrases))
     # a | b c | d x | a b c d a
     total, order = 0.0, [1, 0, 2, 3]
     for number in order:

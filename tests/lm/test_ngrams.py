@@ -56,7 +56,7 @@ def test_distinct_rows() -> None:
 def test_a_text_has_the_words_and_sentences_of_its_lines(tmp_path: Path, lines: list[bytes]) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"".join(line + b"\n" for line in [b"a", *lines]))
-    text = read_text(path)
+    text = read_text(path).target
     words = [split_words(line) for line in [b"a", *lines]]
     assert text.counts() == Counter(word for some in words for word in some)
     for vocabulary in (Vocabulary([]), Vocabulary([b"b", b"a"])):

@@ -6,6 +6,7 @@ import kenlm
 import numpy as np
 import pytest
 
+from phrasescore.lm.affiliations import TextRow
 from phrasescore.lm.lm_scorer import NeuralLmScorer
 from phrasescore.lm.text_scores import TextScores, best_weight, interpolate, learn_weight
 from phrasescore.log_probs import perplexity
@@ -21,7 +22,7 @@ def test_perplexities_are_those_of_the_models_alone_and_together(make_scorer: Ma
     scorer = make_scorer()
     weight = learn_weight(scorer, MINI / "dev.fr")
     found = TextScores(scorer, weight)
-    both = list(found.score(text_lines(TEXT), "text"))
+    both = list(found.score(map(TextRow, text_lines(TEXT)), "text"))
     lines = TEXT.read_text().splitlines()
     model = kenlm.Model(str(ARPA))
     assert found.sentences == len(lines)
@@ -40,7 +41,7 @@ def test_absent_values_are_none(make_scorer: MakeScorer) -> None:
     scorer = make_scorer(backoff=False)
     found = TextScores(scorer)
     lines = TEXT.read_bytes().splitlines()
-    assert list(found.score(lines, "text")) == scorer.sentence_log_probs([line.split() for line in lines])
+    assert list(found.score(map(TextRow, lines), "text")) == scorer.sentence_log_probs([line.split() for line in lines])
     assert (found.unknown_to_backoff, found.perplexity["backoff"], found.perplexity["interpolation"]) == (None,) * 3
 
 

@@ -15,10 +15,14 @@ from phrasescore.errors import UsageError, UserError
 from phrasescore.lm.lm_scorer import NeuralLmScorer
 from phrasescore.lm.lm_settings import LmSettings, TextConfig
 from phrasescore.lm.lm_training import TextTask, prepare
+from phrasescore.lm.ngrams import read_rows
+from phrasescore.lm.text_scores import TextScores
 from phrasescore.model_folder import load_language_model
 from phrasescore.nn.architecture import NeuralLmConfig
+from phrasescore.parallel_text import ParallelText
 from phrasescore.training.loop import Start, Trainer
 from phrasescore.training.training_config import TrainingConfig
+from phrasescore.vocabulary import Vocabulary
 from tests.conftest import DATA, MINI
 from tests.lm.conftest import ARPA
 from tests.training.runs import metrics, outcome, run_until
@@ -83,6 +87,32 @@ def test_the_loss_is_the_perplexity_that_the_scorer_finds(tmp_path: Path, cpu: D
     scores = scorer.sentence_log_probs(sentences)
     assert -sum(scores) / sum(len(sentence) + 1 for sentence in sentences) == pytest.approx(best, abs=1e-5)
     assert math.exp(best) < 25
+
+
+def test_a_joint_model_predicts_better_and_scores_as_it_learns(tmp_path: Path, cpu: Device) -> None:
+    """The loss of a joint model is lower than that without the source, and the scorer's perplexity is the same."""
+    text = ParallelText(MINI / "train.en", TEXT, MINI / "train.align")
+    losses = []
+    for folder, data in ((tmp_path / "joint", text), (tmp_path / "plain", TEXT)):
+        run_until(prepare(data, folder, SETTINGS, cpu)[0], None)
+        losses.append(min(record["held_out"]["per_word"] for record in metrics(folder)))
+    assert losses[0] < losses[1] - 0.2
+    half = LmSettings(SETTINGS.model, replace(SETTINGS.text, held_out=0.0), SETTINGS.training)
+    run_until(prepare(text, tmp_path / "measured", half, cpu, text)[0], None)
+    best = min(record["validation"]["per_word"] for record in metrics(tmp_path / "measured"))
+    scores = TextScores.load(tmp_path / "measured", device="cpu", precision="fp32")
+    assert sum(scores.score(read_rows(text), "text")) / -scores.words == pytest.approx(best, abs=1e-5)
+    with pytest.raises(UserError, match="measured: is a joint model, which also reads source words; give source and"):
+        list(scores.score(read_rows(TEXT), "text"))
+    with pytest.raises(UserError, match="plain: is a model that reads no source; leave out source and alignment"):
+        list(TextScores.load(tmp_path / "plain", device="cpu").score(read_rows(text), "text"))
+    described = json.loads((tmp_path / "joint/config.json").read_bytes())
+    assert described["training"]["text_source"] == str((MINI / "train.en").resolve())
+    assert len(Vocabulary.load(tmp_path / "joint/vocab.source.txt")) == described["source_vocabulary"]["words"]
+    other = ParallelText(MINI / "train.en", TEXT, tmp_path / "other.align")
+    (tmp_path / "other.align").write_text("0-0\n" * 1000)
+    with pytest.raises(UserError, match="another text"):
+        prepare(other, tmp_path / "joint", SETTINGS, cpu)
 
 
 def test_mean_and_deviation_of_ln_z_are_those_of_the_n_grams(tmp_path: Path, cpu: Device) -> None:

@@ -15,41 +15,47 @@ WORDS = 23
 CONTEXTS = torch.tensor([[1, 1, 1], [1, 1, 7], [3, 22, 0], [5, 5, 6]])
 
 
-def network(config: NeuralLmConfig = CONFIG) -> NeuralLanguageModel:
+def network(config: NeuralLmConfig = CONFIG, source_words: int = 0) -> NeuralLanguageModel:
     torch.manual_seed(5)
-    return NeuralLanguageModel(config, WORDS).double().eval()
+    return NeuralLanguageModel(config, WORDS, source_words).double().eval()
 
 
-def expected(model: NeuralLanguageModel, contexts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """ln p of every word after each context, from the equations."""
+def expected(
+    model: NeuralLanguageModel, contexts: NDArray[np.int64], *, normalised: bool = True
+) -> NDArray[np.float64]:
+    """ln p of every word after each context, from the equations, or the outputs before the softmax."""
     weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
     rows = []
     for context in contexts:
-        x = np.concatenate([weights["embedding.weight"][word] for word in context])
+        source, history = context[: model.source_window], context[model.source_window :]
+        e, f = np.split(weights["embedding.weight"], [len(weights["softmax.words.bias"])])
+        x = np.concatenate([*(f[word] for word in source), *(e[word] for word in history)])
         h = np.maximum(0, weights["first.weight"] @ x + weights["first.bias"])
         s = np.maximum(0, weights["second.weight"] @ h + weights["second.bias"])
         logits = weights["softmax.words.weight"] @ s + weights["softmax.words.bias"]
-        rows.append(logits - np.log(np.exp(logits).sum()))
+        rows.append(logits - np.log(np.exp(logits).sum()) * normalised)
     return np.array(rows)
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("source_words", [0, 9])
 @pytest.mark.parametrize("times", [1, 50], ids=["of many words", "of few words"])
-def test_the_network_equals_its_equations(times: int) -> None:
-    model = network()
+def test_the_network_equals_its_equations(times: int, source_words: int) -> None:
+    model = network(replace(CONFIG, window=1), source_words)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    contexts = CONTEXTS.repeat(times, 1)
+    windows = torch.tensor([[1, 2, 3], [8, 0, 1], [5, 5, 5], [3, 2, 1]])
+    contexts = torch.cat((windows[:, : model.source_window], CONTEXTS), dim=1).repeat(times, 1)
     reference = expected(model, contexts.numpy())
     node, word = (grid.ravel() for grid in np.indices((len(contexts), WORDS)))
     found, norms = model.log_probs(contexts, torch.from_numpy(node), torch.from_numpy(word))
     assert np.abs(found.numpy() - reference[node, word]).max() < 1e-12
     again, _ = model.log_probs(contexts, torch.from_numpy(node), torch.from_numpy(word), norms)
     assert np.abs(again.numpy() - reference[node, word]).max() < 1e-12
-    log_prob, log_norm = model(CONTEXTS, torch.tensor([2, 0, 1, 9]))
+    log_prob, log_norm = model(contexts[:4], torch.tensor([2, 0, 1, 9]))
     assert np.abs(log_prob.numpy() - reference[range(4), [2, 0, 1, 9]]).max() < 1e-12
     taken = torch.full((4,), 0.25, dtype=log_norm.dtype)
-    raw, _ = model.log_probs(CONTEXTS, torch.arange(4), torch.tensor([2, 0, 1, 9]), taken)
+    raw, _ = model.log_probs(contexts[:4], torch.arange(4), torch.tensor([2, 0, 1, 9]), taken)
     assert torch.allclose(raw + 0.25 - log_norm, log_prob, atol=1e-12)
 
 

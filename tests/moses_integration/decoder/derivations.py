@@ -34,8 +34,8 @@ def score_derivations(
             numbers.setdefault(segment, len(numbers))
     pairs = [_phrase_pair(model, sentence, segment) for segment in numbers]
     # Each phrase pair is the only option of its span.
-    options = assemble_options(model, len(sentence), [(segment.start, segment.end) for segment in numbers], pairs)
-    begin = [feature.begin(options.phrases) for feature in model.context_features]
+    options = assemble_options(model, sentence, [(segment.start, segment.end) for segment in numbers], pairs)
+    begin = [feature.begin(options) for feature in model.context_features]
     scored: dict[int, Derivation] = {}
     by_length = sorted(range(len(derivations)), key=lambda d: len(derivations[d]))
     for _, group in groupby(by_length, key=lambda d: len(derivations[d])):
@@ -59,8 +59,7 @@ def _values(model: LogLinearModel, options: Options, begin: Sequence[int], optio
     for feature, state in zip(model.context_features, begin, strict=True):
         states_D = np.full(count, state)
         for step in range(length):
-            phrases_D = options.phrase_O[option_DL[:, step]]
-            value_DK, states_D = feature.extend(states_D, phrases_D, is_end=step == length - 1)
+            value_DK, states_D = feature.extend(states_D, option_DL[:, step], is_end=step == length - 1)
             values_DF[:, model.columns[feature.label]] += value_DK
     return values_DF
 

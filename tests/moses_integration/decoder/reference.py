@@ -35,6 +35,7 @@ class Phrase(NamedTuple):
     end: int
     words: Words
     scores: tuple[float, ...] | None
+    alignment: tuple[tuple[int, int], ...] = ((0, 0),)
 
 
 Derivation = tuple[Phrase, ...]
@@ -69,13 +70,13 @@ def options(system: SmallSystem, sentence: Words, start: int, end: int) -> list[
     """Return the translations of a span within the table limit, or the copy of an unknown word."""
     source = sentence[start : end + 1]
     found = [
-        Phrase(start, end, line.target, tuple(logarithm(p) for p in line.scores))
+        Phrase(start, end, line.target, tuple(logarithm(p) for p in line.scores), line.alignment)
         for line in system.lines
         if line.source == source
     ]
     if not found and len(source) == 1:
         is_dropped = system.drop_unknown and not any(48 <= byte <= 57 for byte in source[0])
-        found = [Phrase(start, end, () if is_dropped else source, None)]
+        found = [Phrase(start, end, (), None, ()) if is_dropped else Phrase(start, end, source, None)]
     found.sort(key=lambda phrase: -future_score(system, phrase))
     return found[: system.table_limit or None]
 
@@ -109,7 +110,7 @@ def values(system: SmallSystem, sentence: Words, derivation: Derivation) -> dict
         # Moses drops the sentence end after an empty phrase.
         found[f"L{number}"] = [log_probability(path, words, True, bool(derivation and derivation[-1].words))]
     for number, model in enumerate(system.neural_models):
-        found[f"N{number}"] = [load_neural(*model).sentence_log_probs([words])[0] if derivation else 0.0]
+        found[f"N{number}"] = [neural_log_probability(load_neural(*model), sentence, derivation) if derivation else 0.0]
     return found
 
 
@@ -160,6 +161,44 @@ def logarithm(probability: float) -> float:
 
 def dot(weights: list[float], numbers: list[float] | tuple[float, ...]) -> float:
     return math.fsum(w * v for w, v in zip(weights, numbers, strict=True))
+
+
+def neural_log_probability(scorer: NeuralLmScorer, sentence: Words, derivation: Derivation) -> float:
+    """Return ln p of a derivation."""
+    words = [scorer.word_id(word) for phrase in derivation for word in phrase.words]
+    positions = [position for phrase in derivation for position in affiliated(phrase)]
+    ids = [scorer.start] * (scorer.order - 1) + words
+    contexts = [
+        [*source_window(scorer, sentence, position), *ids[number : number + scorer.order - 1]]
+        for number, position in enumerate([*positions, len(sentence)])
+    ]
+    return float(scorer.log_probs(np.array(contexts), np.array([*words, scorer.end])).sum())
+
+
+def affiliated(phrase: Phrase) -> list[int]:
+    """Return the source position of each word: of unaligned words, that of the next aligned word, or of the edge."""
+    found = []
+    for word in range(len(phrase.words)):
+        for distance in range(len(phrase.words) + 1):
+            sources: list[int] = []
+            for near in (word + distance, word - distance):
+                aligned = sorted(source for source, target in phrase.alignment if target == near)
+                edges = {-1: [0], len(phrase.words): [phrase.end - phrase.start]}
+                sources = sources or aligned or edges.get(near, [])
+            if sources:
+                found.append(phrase.start + sources[math.ceil(len(sources) / 2) - 1])
+                break
+    return found
+
+
+def source_window(scorer: NeuralLmScorer, sentence: Words, position: int) -> list[int]:
+    """Return the ids of the source words around a position, nothing for a language model."""
+    vocabulary = scorer.model.source_vocabulary
+    if vocabulary is None:
+        return []
+    around = range(position - scorer.source_window // 2, position + scorer.source_window // 2 + 1)
+    words = list(vocabulary.words)
+    return [(words.index(sentence[i]) if sentence[i] in words else 0) if 0 <= i < len(sentence) else 1 for i in around]
 
 
 @cache

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
+import numpy as np
 import pytest
 
 from moses_integration.decoder import graph
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.phrases import Words
+from moses_integration.decoder.phrases import TargetPhrase, Words
 from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
+from moses_integration.decoder.translation_options import Options
 from tests.moses_integration.decoder import reference
 from tests.moses_integration.decoder.small_system import SmallSystem
 
@@ -42,9 +47,18 @@ def decode(system: SmallSystem, sentence: Words) -> tuple[LogLinearModel, Search
         return SentenceDecoder(ini, read_settings(ini), [sentence]).run(Graph(), 0)
 
 
+def options_of(phrases: Sequence[Words]) -> Options:
+    """Return an option for each phrase, as a feature reads them, all for the first source word."""
+    numbers = np.arange(len(phrases))
+    targets = [TargetPhrase(words, alignment=((0, 0),)) for words in phrases]
+    fields = {"phrases": phrases, "phrase_O": numbers, "start_O": 0 * numbers, "end_O": 0 * numbers}
+    return cast(Options, SimpleNamespace(sentence=(b"a",), targets=targets, **fields))
+
+
 def key(derivation: graph.Derivation) -> reference.Derivation:
     return tuple(
-        reference.Phrase(step.start, step.end, step.target.words, step.target.scores) for step in derivation.steps
+        reference.Phrase(step.start, step.end, step.target.words, step.target.scores, step.target.alignment)
+        for step in derivation.steps
     )
 
 

@@ -21,6 +21,7 @@ class Line:
     source: Words
     target: Words
     scores: tuple[float, ...]
+    alignment: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ class SmallSystem:
         width = len(self.weights["T"])
         (folder / "table").write_bytes(
             b"".join(
-                b" ||| ".join((b" ".join(line.source), b" ".join(line.target), _numbers(line.scores))) + b"\n"
+                b" ||| ".join((b" ".join(line.source), b" ".join(line.target), _numbers(line.scores), _points(line)))
+                + b"\n"
                 for line in self.lines
             )
         )
@@ -129,11 +131,16 @@ def _random_lines(draw: random.Random, sentence: Words) -> list[Line]:
             continue
         for _ in range(draw.randint(1, 2 if len(sentence) > 3 else 4)):
             length = draw.choice([0, 1, 1, 2, 2, 3])
-            line = Line(source, tuple(draw.choices((*TARGET_WORDS, b"new"), k=length)), _probabilities(draw, 2))
+            points = [(s, t) for s in range(len(source)) for t in range(length)]
+            aligned = tuple(sorted(draw.sample(points, draw.randint(min(1, length), min(4, len(points))))))
+            target = tuple(draw.choices((*TARGET_WORDS, b"new"), k=length))
+            line = Line(source, target, _probabilities(draw, 2), aligned)
             lines.append(line)
             if draw.random() < 0.2:
                 # The same line, or the same pair with other scores: Moses keeps both.
-                lines.append(draw.choice([line, Line(line.source, line.target, _probabilities(draw, 2))]))
+                lines.append(
+                    draw.choice([line, Line(line.source, line.target, _probabilities(draw, 2), line.alignment)])
+                )
     draw.shuffle(lines)
     return lines
 
@@ -155,6 +162,10 @@ def _width(kind: str) -> int:
 
 def _probabilities(draw: random.Random, count: int) -> tuple[float, ...]:
     return tuple(0.0 if draw.random() < 0.03 else draw.uniform(0.001, 1.0) for _ in range(count))
+
+
+def _points(line: Line) -> bytes:
+    return b" ".join(b"%d-%d" % point for point in line.alignment)
 
 
 def _numbers(values: Sequence[float]) -> bytes:

@@ -13,6 +13,7 @@ import pytest
 from moses_integration.decoder.context import LanguageModel
 from moses_integration.decoder.phrases import Words
 from phrasescore.errors import UserError
+from tests.moses_integration.decoder.searching import options_of
 
 PHRASES: list[Words] = [(b"A", b"B"), (b"B",)]
 
@@ -44,7 +45,7 @@ def test_minus_infinity_is_no_score(language_models: list[Path], tmp_path: Path)
         feature.alone(PHRASES)
     feature.alone(PHRASES[1:])
     # No longer n-gram begins with `</s>`, so the next word gets its unigram score.
-    start = feature.begin([(b"</s>",), (b"A",)])
+    start = feature.begin(options_of([(b"</s>",), (b"A",)]))
     _, [behind] = feature.extend(np.array([start]), np.array([0]), is_end=False)
     with refused:
         feature.extend(np.array([behind]), np.array([1]), is_end=False)

@@ -25,7 +25,6 @@ from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.tune import start_tuner
 from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.errors import UserError
-from phrasescore.lm.ngram_cache import ngram_keys
 from phrasescore.model_folder import save_tensors
 from tests.moses_integration.decoder.searching import (
     NARROW,
@@ -35,6 +34,7 @@ from tests.moses_integration.decoder.searching import (
     check_values,
     decode,
     key,
+    options_of,
     scored,
 )
 from tests.moses_integration.decoder.small_system import Line, SmallSystem, random_system
@@ -44,17 +44,24 @@ def with_neural_model(system: SmallSystem, folder: Path, backoff: Path) -> Small
     return replace(system, neural_models=[(folder, backoff)], weights={**system.weights, "N0": [0.7]})
 
 
+@pytest.fixture(scope="module", params=["neural_model", "joint_model"])
+def any_model(request: pytest.FixtureRequest) -> Path:
+    """A language model, or a joint model."""
+    path: Path = request.getfixturevalue(request.param)
+    return path
+
+
 @settings(max_examples=20)
 @given(st.integers(0, 2**32))
 def test_without_limits_the_list_is_that_of_all_derivations(
-    language_models: list[Path], neural_model: Path, seed: int
+    language_models: list[Path], any_model: Path, seed: int
 ) -> None:
     """Without limits, the n-best list equals that of all derivations.
 
     So recombination is lossless, and each sum is the score of the whole sentence.
     """
     system, sentence = random_system(random.Random(seed), language_models)
-    system = replace(with_neural_model(system, neural_model, language_models[1]), settings=UNLIMITED)
+    system = replace(with_neural_model(system, any_model, language_models[1]), settings=UNLIMITED)
     expected = scored(system, sentence)
     model, found = decode(system, sentence)
     listed = found.n_best(len(expected) + 1, distinct=False)
@@ -65,9 +72,9 @@ def test_without_limits_the_list_is_that_of_all_derivations(
 
 @settings(max_examples=20)
 @given(st.integers(0, 2**32))
-def test_a_narrow_search_scores_its_translations(language_models: list[Path], neural_model: Path, seed: int) -> None:
+def test_a_narrow_search_scores_its_translations(language_models: list[Path], any_model: Path, seed: int) -> None:
     system, sentence = random_system(random.Random(seed), language_models)
-    system = replace(with_neural_model(system, neural_model, language_models[0]), settings=NARROW)
+    system = replace(with_neural_model(system, any_model, language_models[0]), settings=NARROW)
     model, found = decode(system, sentence)
     check_values(system, sentence, model, found.n_best(20, distinct=False))
 
@@ -105,7 +112,7 @@ def test_an_ngram_is_scored_once(feature: NeuralLanguageModelFeature) -> None:
     phrases: list[Words] = [(b"A", b"B"), (b"C",), ()]
     values = []
     for asked in (3, 6):
-        start = feature.begin(phrases)
+        start = feature.begin(options_of(phrases))
         first, states = feature.extend(np.full(3, start), np.array([0, 1, 2]), is_end=False)
         assert len(set(states.tolist())) == 3
         values.append(first)
@@ -126,20 +133,20 @@ def test_a_context_is_normalised_once(feature: NeuralLanguageModelFeature, monke
         return sums(s_Ar, *others)
 
     monkeypatch.setattr(softmax, "log_probs", count_rows)
-    start = feature.begin([(b"A", b"B"), (b"A", b"C"), (b"C",)])
+    start = feature.begin(options_of([(b"A", b"B"), (b"A", b"C"), (b"C",)]))
     values = [feature.extend(np.array([start]), np.array([phrase]), is_end=False)[0] for phrase in range(3)]
     assert summed == [2]
     assert (feature.queries, feature.served) == (5, 1)
     alone = NeuralLanguageModelFeature("N0", feature.path, feature.backoff)
     for phrase, value in enumerate(values):
         alone.load()
-        start = alone.begin([(b"A", b"B"), (b"A", b"C"), (b"C",)])
+        start = alone.begin(options_of([(b"A", b"B"), (b"A", b"C"), (b"C",)]))
         assert alone.extend(np.array([start]), np.array([phrase]), is_end=False)[0] == pytest.approx(value, abs=1e-5)
 
 
 def test_an_empty_phrase_does_not_change_the_state(feature: NeuralLanguageModelFeature) -> None:
     phrases: list[Words] = [(), (b"A", b"C")]
-    start = feature.begin(phrases)
+    start = feature.begin(options_of(phrases))
     first, states = feature.extend(np.full(2, start), np.arange(2), is_end=False)
     second, _ = feature.extend(states[:1], np.array([1]), is_end=False)
     assert (second[0] == first[1]).all()
@@ -149,7 +156,7 @@ def test_states_are_the_last_words(feature: NeuralLanguageModelFeature) -> None:
     """The state is the last three words for order 4; an unknown last word matters too."""
     phrases: list[Words] = [(b"A", b"B", b"A"), (b"B", b"A", b"B", b"A"), (b"B", b"A", b"C"), (b"B", b"A", b"D")]
     phrases += [(b"C",), (b"B", b"A", b"B"), (b"A", b"B")]
-    start = feature.begin(phrases)
+    start = feature.begin(options_of(phrases))
     _, states = feature.extend(np.full(4, start), np.arange(4), is_end=False)
     assert states[0] == states[1]
     assert len(set(states.tolist())) == 3
@@ -170,7 +177,7 @@ def test_decoders_share_a_file(tmp_path: Path, language_models: list[Path], neur
     for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
         feature = NeuralLanguageModelFeature("N0", neural_model, language_models[1], cache=tmp_path / "cache")
         feature.load()
-        start = feature.begin([phrases[number] for number in order])
+        start = feature.begin(options_of([phrases[number] for number in order]))
         scores, _ = feature.extend(np.full(4, start), np.argsort(order), is_end=True)
         found.append(scores)
     assert (found[0] == found[1]).all()
@@ -186,15 +193,15 @@ def test_impossible_cached_scores_are_computed_again(
         "N0", neural_model, language_models[1], unnormalised=unnormalised, cache=tmp_path / "cache"
     )
     feature.load()
-    feature.begin([])
-    asked = np.full((1, 4), 2, np.int32)
-    expected = feature._log_probs(asked)
+    feature.begin(options_of([]))
+    asked = np.full((1, 4), 2, np.int32), np.zeros(1, np.int32)
+    expected = feature._log_probs(*asked)
     for score in (np.nan, np.inf, -np.inf, 1.0):
         # The file holds the last score.
         feature._cache._entries_SW[:] = 0
-        feature._cache.add(ngram_keys(feature._key_of_word[asked], feature._seed), np.array([score], np.float32))
+        feature._cache.add(feature._keys_of(*asked), np.array([score], np.float32))
         is_possible = score == 1.0 and unnormalised
-        assert feature._log_probs(asked) == (1.0 if is_possible else pytest.approx(expected))
+        assert feature._log_probs(*asked) == (1.0 if is_possible else pytest.approx(expected))
         assert feature.served == is_possible
 
 
@@ -215,7 +222,7 @@ def test_models_that_share_a_file_have_separate_scores(
                 "N0", network, backoff, unnormalised=unnormalised, cache=tmp_path / "cache"
             )
             feature.load()
-            feature.extend(np.array([feature.begin([(b"A",)])]), np.array([0]), is_end=False)
+            feature.extend(np.array([feature.begin(options_of([(b"A",)]))]), np.array([0]), is_end=False)
             assert (feature.queries, feature.served) == (1, served)
 
 

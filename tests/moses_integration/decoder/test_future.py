@@ -16,7 +16,7 @@ from moses_integration.decoder.translation_options import FutureScores, Options
 def options_of(words: int, spans: dict[tuple[int, int], list[float]]) -> Options:
     """Return options with the given scores by span (first word, last word)."""
     options = SimpleNamespace(
-        words=words,
+        sentence=(b"w",) * words,
         span_start_S=np.array([start for start, _ in spans], np.int64),
         span_end_S=np.array([end for _, end in spans], np.int64),
         span_first_S=np.cumsum([0, *(len(scores) for scores in spans.values())]),
