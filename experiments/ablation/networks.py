@@ -7,11 +7,12 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from experiments.ablation.config import Config
-from experiments.ablation.rows import CONTEXT, CSLM, PAIR_FUNCTION, REVERSE, S2S, Column, Row
+from experiments.ablation.rows import CONTEXT, CSLM, NNJM, PAIR_FUNCTION, REVERSE, S2S, Column, Row
 from experiments.steps import Json, Steps, run_phrasescore, run_toolkit
 from experiments.training import train
 from moses_integration.building.system_folder import VALIDATION
@@ -75,8 +76,10 @@ class Networks:
             table = self._annotate(table, name, rests_on, column)
             weight = rests_on["networks"][column.networks[0]]["config"]["training"].get("weight", NEW_WEIGHT)
             add_columns(ini, ini.phrase_table().label, table, len(column.scores), weight)
-        if "CSLM" in row.parts:
-            [network] = row.networks(CSLM)
+        for part in (CSLM, NNJM):
+            if part.upper() not in row.parts:
+                continue
+            [network] = row.networks(part)
             rests_on["networks"][network] = self._train(network)
             arguments: dict[str, str | Path] = {
                 "path": self._folder / network,
@@ -86,7 +89,7 @@ class Networks:
             if self._config.scoring.unnormalised:
                 arguments["unnormalised"] = "true"
                 rests_on["unnormalised"] = True
-            add_feature(ini, "CSLM", "CSLM0", arguments, [NEW_WEIGHT])
+            add_feature(ini, "CSLM", f"{part.upper()}0", arguments, [NEW_WEIGHT])
         if "CTX" in row.parts:
             # Last, because the weights of all features select translation options.
             networks = row.networks(CONTEXT)
@@ -177,20 +180,29 @@ class Networks:
         if kind == CSLM:
             texts = [self._text("train", "target"), "--validation", self._text("dev", "target")]
             return ["lm", "train", *texts, *_seeded(config.language_model, training)]
+        if kind == NNJM:
+            options = self._aligned()
+            texts = [options.pop("--target"), "--validation", options.pop("--validation-target")]
+            return ["lm", "train", *texts, *chain(*options.items()), *_seeded(config.language_model, training)]
         command = ["train"]
         if kind == S2S:
             for side in ("source", "target"):
                 command += [f"--{side}", self._text("train", side), f"--validation-{side}", self._text("dev", side)]
             return [*command, *_seeded(config.sentence_network, training)]
         if kind == CONTEXT:
-            sides = {"source": config.data.source, "target": config.data.target, "alignment": "align"}
-            for prefix, part in (("", "train"), ("validation-", "validation")):
-                for side, end in sides.items():
-                    command += [f"--{prefix}{side}", str(system / "corpus" / f"{part}.{end}")]
-            return [*command, *_seeded(config.context_network, training)]
+            return [*command, *chain(*self._aligned().items()), *_seeded(config.context_network, training)]
         command += [str(system / PHRASE_TABLE), "--validation", str(system / VALIDATION / PHRASE_TABLE)]
         command += _seeded(config.network, training)
         return [*command, "--direction", "source-given-target"] if kind == REVERSE else command
+
+    def _aligned(self) -> dict[str, str]:
+        """Return the options of word-aligned parallel text, to train and to validate."""
+        sides = {"source": self._config.data.source, "target": self._config.data.target, "alignment": "align"}
+        return {
+            f"--{prefix}{side}": str(self._folder / "system" / "corpus" / f"{part}.{end}")
+            for prefix, part in (("", "train"), ("validation-", "validation"))
+            for side, end in sides.items()
+        }
 
     def _pair_function(self, name: str) -> Json:
         """Train a phrase-pair model with the weights of the baseline if necessary; return its description."""

@@ -17,11 +17,12 @@ PARTS = {
     "CTX": "one more column, made for each text: ln p(target phrase | source phrase, the sentence it stands in)",
     "ENSEMBLE": "with RNN or CTX: the mean of three networks",
     "CSLM": "a neural language model as a feature of the decoder",
+    "NNJM": "a joint model as a feature of the decoder: a neural language model that also reads source words",
     "RESCORING": "with CSLM: not in the decoder, but added to its n-best lists",
     "S2S": "added to the n-best lists: ln p(sentence) of an encoder-decoder trained on sentences",
 }
 """Descriptions of the parts."""
-RNN, REVERSE, PAIR_FUNCTION, CONTEXT, CSLM, S2S = "rnn", "reverse", "xbleu", "ctx", "cslm", "s2s"
+RNN, REVERSE, PAIR_FUNCTION, CONTEXT, CSLM, NNJM, S2S = "rnn", "reverse", "xbleu", "ctx", "cslm", "nnjm", "s2s"
 """Names of the networks, and of the phrase-pair model that is trained for expected BLEU, in the first training."""
 ENSEMBLE = 3
 """Networks of an ensemble: those of the first trainings."""
@@ -82,7 +83,7 @@ class Row:
     @property
     def name(self) -> str:
         """The parts in the order of `PARTS`, but RNN and CSLM first as in the paper."""
-        order = ["RNN", "CSLM", *PARTS]
+        order = ["RNN", "CSLM", "NNJM", *PARTS]
         return "".join(f"+{part}" for part in sorted(self.parts, key=order.index)) or BASELINE
 
     @property

@@ -66,11 +66,11 @@ class Ablation:
         self._tests = parts_of_tests(config.data.name, config.data.test)
         """The part of each test set, by name."""
         self._first = next(iter(self._tests.values()))
-        inside = [row.name for row in config.rows if "CSLM" in row.decoded.parts]
+        inside = [row.name for row in config.rows if {"CSLM", "NNJM"} & row.decoded.parts]
         if inside and self._toolkit.name != "embedded":
             raise UserError(
                 f"the row {inside[0]}: Moses has no neural language model in its decoder; set toolkit to embedded, or "
-                "add +RESCORING to the row"
+                "for +CSLM add +RESCORING to the row"
             )
         sections = config.decoder.items()
         ini = MosesIni((line for name, value in sections for line in (f"[{name}]\n", f"{value}\n")), "[decoder]")

@@ -7,6 +7,7 @@ def test_a_row_is_its_parts() -> None:
     row = Row.parse("+WP+CSLM+RNN")
     assert row == Row.parse(row.name)
     assert row.name == "+RNN+CSLM+WP"
+    assert Row.parse("+CTX+NNJM").name == "+NNJM+CTX"
     assert Row.parse(BASELINE).name == BASELINE
     assert [(column.name, len(column.scores)) for column in row.columns()] == [("rnn-wp", 2)]
     assert (row.listed, row.decoded) == ((), row)

@@ -33,12 +33,14 @@ from phrasescore.errors import UserError
 # One pytest worker runs all tests of an ablation, so that the ablation runs once.
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("ablation")]
 
-RESCORED, CONTEXT = "+RNN+CSLM+RESCORING+S2S", "+XBLEU+CTX+ENSEMBLE"
+RESCORED, CONTEXT = "+RNN+CSLM+RESCORING+S2S", "+NNJM+XBLEU+CTX+ENSEMBLE"
 CONFIG = """\
 title = "Captions"
 toolkit = "embedded"
 seeds = [1]
-rows = ["baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S", "+RNN+REVERSE+ENSEMBLE", "+XBLEU+CTX+ENSEMBLE"]
+rows = [
+    "baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S", "+RNN+REVERSE+ENSEMBLE", "+NNJM+XBLEU+CTX+ENSEMBLE",
+]
 [data]
 test = ["2016", "2017"]
 [build]
@@ -191,8 +193,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory, multi30k_of_mini: Path) -> Ite
 def copy(ran: Ran) -> Iterator[Path]:
     """A copy of the ablation's folder at the same path; the original is moved away meanwhile."""
     kept = ran.folder.rename(ran.folder.with_name("kept"))
-    # The cache only saves time, and takes 250 MB.
-    yield shutil.copytree(kept, ran.folder, ignore=shutil.ignore_patterns("cslm.cache"))
+    # The caches only save time, and take 250 MB each.
+    yield shutil.copytree(kept, ran.folder, ignore=shutil.ignore_patterns("*.cache"))
     shutil.rmtree(ran.folder, ignore_errors=True)
     kept.rename(ran.folder)
 
@@ -200,7 +202,8 @@ def copy(ran: Ran) -> Iterator[Path]:
 def test_a_row_has_the_features_that_its_name_says(ran: Ran) -> None:
     weights = {name: row["seeds"][0]["weights"] for name, row in ran.rows.items()}
     assert [len(found["TranslationModel0"]) for found in weights.values()] == [4, 5, 6, 5, 6, 6]
-    assert [name for name, found in weights.items() if "CSLM0" in found] == ["+RNN+CSLM+WP"]
+    for label, row in (("CSLM0", "+RNN+CSLM+WP"), ("NNJM0", CONTEXT)):
+        assert [name for name, found in weights.items() if label in found] == [row]
     assert {"CSLM", "S2S"} <= weights[RESCORED].keys()
 
 
@@ -265,7 +268,7 @@ def test_networks_are_trained_for_the_rows(ran: Ran) -> None:
     networks = ran.report["networks"]
     seeds = {name: network["config"]["training"]["seed"] for name, network in networks.items()}
     ensembles = {"rnn": 2, "rnn-2": 3, "rnn-3": 4, "ctx": 1, "ctx-2": 2, "ctx-3": 3}
-    assert seeds == {**ensembles, "reverse": 2, "cslm": 1, "s2s": 1}
+    assert seeds == {**ensembles, "reverse": 2, "cslm": 1, "nnjm": 1, "s2s": 1}
     for name, network in networks.items():
         assert network["weights_sha256"] == digest(ran.folder / name / "weights.safetensors")
     assert [one["unnormalised"] for one in networks["cslm"]["perplexities"]] == [False, True]
@@ -289,7 +292,7 @@ def test_the_cost_of_translating(ran: Ran) -> None:
     assert [name for name, one in costs.items() if "rescoring" in one] == [RESCORED]
     assert [name for name, one in costs.items() if "placing" in one] == [CONTEXT]
     assert 0 < costs[CONTEXT]["placing"] < costs[CONTEXT]["warm"]["seconds"]
-    assert [name for name, one in costs.items() if one["cold"]["queries"]] == ["+RNN+CSLM+WP"]
+    assert [name for name, one in costs.items() if one["cold"]["queries"]] == ["+RNN+CSLM+WP", CONTEXT]
     inside = costs["+RNN+CSLM+WP"]
     assert inside["cold"]["served"] < inside["warm"]["served"]
     assert inside["warm"]["served"] > 0.999
