@@ -96,8 +96,8 @@ class ModelConfig:
 
     @property
     def has_attention(self) -> bool:
-        """Whether the decoder has attention."""
-        return self.attention != NO_ATTENTION
+        """Whether the decoder has the attention of `attention`, whose weights it returns."""
+        return self.attention != NO_ATTENTION and self.decoder != "transformer"
 
     @property
     def attends_before_step(self) -> bool:

@@ -247,6 +247,13 @@ def test_shared_weights_are_stored_once() -> None:
     assert network.decoder.unit is network.encoder.unit
 
 
+def test_a_transformer_decoder_has_no_attention_weights() -> None:
+    """A preset may name an attention for the recurrent decoder."""
+    network = random_network(config_of("transformer", attention="dot"))
+    assert not network.config.has_attention
+    assert network.step(network.start(SourceBatch.of(Phrases.from_lists(SOURCES))), None)[2] is None
+
+
 def test_label_smoothing_mixes_in_the_mean_over_all_words() -> None:
     network = random_network(config_of("transformer, tied")).train()
     batch, _ = apart()
