@@ -720,11 +720,15 @@ def test_help_needs_no_torch(command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "option", "shown"),
     [
-        ("train", "--hidden N", "512 with attention; 1000 with cho2014; 384 with context, small; 256 with plain"),
+        (
+            "train",
+            "--hidden N",
+            "512 with attention; 1000 with cho2014; 384 with context, small; 256 with plain; 128 with transformer",
+        ),
         (
             "train",
             "--max-updates N",
-            "none with attention, cho2014, plain; auto with context, small",
+            "none with attention, cho2014, plain, transformer; auto with context, small",
         ),
         ("train", "model.feed_word=true|false", "true"),
         ("train", "--seed N", "1"),
