@@ -4,8 +4,8 @@
 
 over the annotations h_j of the source, one per word and one for the end symbol. q is a state of the decoder.
 
-Legend: S source phrases, B rows of one step, L symbols of the longest source phrase, n size of the query, d size of an
-annotation, k size of a key.
+Legend: S source phrases, B rows of T queries with the same source phrase, L symbols of the longest source phrase,
+n size of the query, d size of an annotation, k size of a key.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Attention(nn.Module):
         """Return the part of the score that depends on the annotations alone, [S, L, k]."""
         raise NotImplementedError
 
-    def scores(self, query_Bn: Tensor, keys_BLk: Tensor) -> Tensor:
-        """Return score(q, h_j) [B, L]; values on padding are ignored."""
-        return torch.bmm(keys_BLk, query_Bn[:, :, None].to(keys_BLk.dtype))[:, :, 0]
+    def scores(self, query_BTn: Tensor, keys_BLk: Tensor) -> Tensor:
+        """Return score(q, h_j) [B, T, L]; values on padding are ignored."""
+        return torch.bmm(query_BTn.to(keys_BLk.dtype), keys_BLk.transpose(1, 2))
 
 
 AttentionBuilder = Callable[[int, int], Attention]
@@ -56,28 +56,29 @@ class Memory(NamedTuple):
         return Memory(*(take_rows(tensor, source_B) for tensor in self))
 
 
-def attend(attention: Attention, query_Bn: Tensor, memory: Memory, source_B: Rows) -> tuple[Tensor, Tensor]:
-    """Return the context c_t [B, d] and the weights a_t [B, L], which are zero on padding.
+def attend(attention: Attention, query_BTn: Tensor, memory: Memory, source_B: Rows) -> tuple[Tensor, Tensor]:
+    """Return the contexts c_t [B, T, d] and the weights a_t [B, T, L], which are zero on padding.
 
     `source_B` gives the source phrase of each row.
     """
     rows = max(1, _CHUNK // memory.annotations_SLd[0].numel())
     if isinstance(source_B, slice) or len(source_B) <= rows:
-        return _attend(attention, query_Bn, memory.take(source_B))
+        return _attend(attention, query_BTn, memory.take(source_B))
     parts = [
         _attend(attention, query, memory.take(sources))
-        for query, sources in zip(query_Bn.split(rows), source_B.split(rows), strict=True)
+        for query, sources in zip(query_BTn.split(rows), source_B.split(rows), strict=True)
     ]
     contexts, weights = zip(*parts, strict=True)
     return torch.cat(contexts), torch.cat(weights)
 
 
-def _attend(attention: Attention, query_Bn: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-    scores_BL = attention.scores(query_Bn, memory.keys_SLk)
+def _attend(attention: Attention, query_BTn: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+    scores_BTL = attention.scores(query_BTn, memory.keys_SLk)
     # Under autocast the softmax and the sum keep the precision of the states.
-    weights_BL = torch.softmax(scores_BL.to(query_Bn.dtype).masked_fill(~memory.real_SL, -torch.inf), dim=1)
-    context_Bd = torch.bmm(weights_BL[:, None].to(memory.annotations_SLd.dtype), memory.annotations_SLd)[:, 0]
-    return context_Bd.to(query_Bn.dtype), weights_BL
+    scores_BTL = scores_BTL.to(query_BTn.dtype).masked_fill(~memory.real_SL[:, None], -torch.inf)
+    weights_BTL = torch.softmax(scores_BTL, dim=2)
+    context_BTd = torch.bmm(weights_BTL.to(memory.annotations_SLd.dtype), memory.annotations_SLd)
+    return context_BTd.to(query_BTn.dtype), weights_BTL
 
 
 @register_attention("dot")
@@ -139,7 +140,7 @@ class ConcatAttention(Attention):
         keys_SLn: Tensor = self.key(annotations_SLd)
         return keys_SLn
 
-    def scores(self, query_Bn: Tensor, keys_BLn: Tensor) -> Tensor:
-        """Return v . tanh(W q + U h) [B, L]."""
-        scores_BL1: Tensor = self.score(torch.tanh(self.query(query_Bn)[:, None] + keys_BLn))
-        return scores_BL1[:, :, 0]
+    def scores(self, query_BTn: Tensor, keys_BLn: Tensor) -> Tensor:
+        """Return v . tanh(W q + U h) [B, T, L]."""
+        scores_BTL1: Tensor = self.score(torch.tanh(self.query(query_BTn)[:, :, None] + keys_BLn[:, None]))
+        return scores_BTL1[..., 0]

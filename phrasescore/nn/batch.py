@@ -26,6 +26,8 @@ from phrasescore.vocabulary import END
 
 T = TypeVar("T")
 
+_WIDEST_ROW = 8
+"""Maximum nodes of a row of `NodeRows`; a wider row of few nodes has more padding."""
 FARTHEST = 7
 """Largest distance in words that is distinguished: the maximum phrase length of training and of Moses."""
 
@@ -89,7 +91,7 @@ class SourceBatch:
         """
         shared = shared and self.shared
         key = reverse, backward, shared
-        return self._once(key, lambda: self._read(reverse=reverse, backward=backward, shared=shared))
+        return self.once(key, lambda: self._read(reverse=reverse, backward=backward, shared=shared))
 
     def sequences(self) -> tuple[Tensor, Tensor, Tensor]:
         """Return the words of each sequence [Z, M], a mask that is False on padding, and each symbol's index [I]."""
@@ -97,13 +99,14 @@ class SourceBatch:
 
     def grid(self) -> tuple[Tensor, Tensor]:
         """Return the indices of the symbols of each phrase [S, L], and a mask that is False on padding [S, L]."""
-        return self._once("grid", self._grid)
+        return self.once("grid", self._grid)
 
     def distances(self) -> Distances:
         """Return the distances of the symbols of `grid`."""
-        return self._once("distances", self._distances)
+        return self.once("distances", self._distances)
 
-    def _once(self, key: Hashable, compute: Callable[[], T]) -> T:
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the cached result of a key, or compute it."""
         if key not in self.made:
             self.made[key] = compute()
         found: T = self.made[key]
@@ -172,6 +175,18 @@ def _read_order(
 
 
 @dataclass(frozen=True)
+class NodeRows:
+    """Decoder nodes in rows of T nodes of the same source phrase, for G rows."""
+
+    source_G: Tensor
+    """The source phrase of each row."""
+    node_GT: Tensor
+    """The nodes of each row; padded with node 0."""
+    cell_A: Tensor
+    """The position of each node in the rows."""
+
+
+@dataclass(frozen=True)
 class PairBatch:
     """Source phrases, the prefix tree of the targets, and the node that predicts each symbol."""
 
@@ -233,6 +248,26 @@ class PairBatch:
             pair_I=torch.from_numpy(pair_I),
             pairs=len(targets),
         )
+
+    def rows_of_nodes(self) -> NodeRows:
+        """Return the decoder nodes in rows of one source phrase each, so that attention gathers it once for a row."""
+        return self.sources.once("rows of nodes", self._rows_of_nodes)
+
+    def _rows_of_nodes(self) -> NodeRows:
+        source_A = self.source_of_node_A.numpy()
+        nodes, sources = len(source_A), len(self.sources)
+        width = min(_WIDEST_ROW, -(-nodes // sources))
+        nodes_S = np.bincount(source_A, minlength=sources)
+        rows_S = -(-nodes_S // width)
+        by_source = np.argsort(source_A, kind="stable")
+        cell_A = np.empty_like(source_A)
+        first_S = width * offsets_of(rows_S)[:-1] - offsets_of(nodes_S)[:-1]
+        cell_A[by_source] = np.arange(nodes) + np.repeat(first_S, nodes_S)
+        source_G = np.repeat(np.arange(sources), rows_S)
+        source_G = np.pad(source_G, (0, rounded_up(len(source_G)) - len(source_G)), "edge")
+        node_GT = np.zeros((len(source_G), width), np.int64)
+        node_GT.flat[cell_A] = np.arange(nodes)
+        return NodeRows(*map(torch.from_numpy, (source_G, node_GT, cell_A)))
 
     def to(self, device: torch.device) -> PairBatch:
         """Return the batch on a device, with everything that `EncoderDecoder.prepare` has computed."""

@@ -18,11 +18,13 @@ from typing import Any, NamedTuple, Protocol, Self
 import torch
 from torch import Tensor, nn
 
+from phrasescore.device import on_device
 from phrasescore.errors import UserError
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.attention import ATTENTIONS, Memory, attend
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.bridge import make_bridge
+from phrasescore.nn.dropout import Dropout
 from phrasescore.nn.encoder import EncodedSource, Encoder, RecurrentEncoder, WordEmbedding
 from phrasescore.nn.prefix_tree import Rows, take_rows
 from phrasescore.nn.readout import make_readout
@@ -55,7 +57,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.embedding = WordEmbedding(words, word, bias=config.biases == "authors") if word else None
         self.size = size
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def start(self, encoded: EncodedSource) -> Any:
         """Return the initial `DecoderState`, a row for each source phrase."""
@@ -181,19 +183,27 @@ class RecurrentDecoder(Decoder):
         self, batch: PairBatch, encoded: EncodedSource, free: Sequence[bool] = (), best_word: BestWord | None = None
     ) -> Tensor:
         """Return the input of the softmax at each node [A, k]; for the arguments see `predictions`."""
-        if self.feed is not None or any(free):
+        if self.feed is not None or any(free) or self.attends_before_step:
             return super().forward(batch, encoded, free, best_word)
-        # The words of all steps are known, so all are projected at once, and all states are read out at once.
-        tree = batch.target
-        state = self.start(encoded)
+        # The inputs of all steps are known, so each layer computes all its steps before the next.
+        tree, state, starts = batch.target, self.start(encoded), len(batch.sources)
         e_Nm, x_Ng = self._read(tree.words_N, len(tree.words_N), state)
-        _, x_Rg = self._read(None, len(batch.sources), state)
-        levels = [self._advance(state, x_Rg)]
-        for parents, x_Bg in zip(tree.parents, x_Ng.split(tree.sizes), strict=True):
-            levels.append(self._advance(levels[-1].state.take(parents), x_Bg))
-        h_An = torch.cat([level.output_Bn for level in levels])
-        contexts = [level.context_Bd for level in levels if level.context_Bd is not None]
-        context_Ad = torch.cat(contexts) if contexts else None
+        _, x_Rg = self._read(None, starts, state)
+        sizes, parents = [starts, *tree.sizes], [slice(0, starts), *tree.parents]
+        inputs: Sequence[Tensor] = [x_Rg, *x_Ng.split(tree.sizes)]
+        contexts: Iterator[Tensor] | None = None
+        if state.context_Sg is not None:
+            contexts = map(state.context_Sg.index_select, repeat(0), batch.source_of_node_A.split(sizes))
+        h_An = self.unit.output(self.unit.unroll(state.layers[0], parents, inputs, contexts))
+        for unit, h_Rs in zip(self.upper, state.layers[1:], strict=True):
+            inputs = unit.project(self.dropout(h_An)).split(sizes)
+            h_An = unit.output(unit.unroll(h_Rs, parents, inputs))
+        context_Ad = None
+        if self.attention is not None:
+            assert state.memory is not None
+            rows = on_device(batch.rows_of_nodes(), h_An.device)
+            context_GTd, _ = attend(self.attention, h_An[rows.node_GT], state.memory, rows.source_G)
+            context_Ad = context_GTd.flatten(0, 1).index_select(0, rows.cell_A)
         context_Aq = self._context_of_readout(state, context_Ad, batch.source_of_node_A)
         return self.readout.shrink(self.readout(h_An, e_Nm, context_Aq))
 
@@ -256,7 +266,8 @@ class RecurrentDecoder(Decoder):
     def _attend(self, query_Bn: Tensor, state: RecurrentState) -> tuple[Tensor, Tensor]:
         assert self.attention is not None
         assert state.memory is not None
-        return attend(self.attention, query_Bn, state.memory, state.source_B)
+        context_B1d, weights_B1L = attend(self.attention, query_Bn[:, None], state.memory, state.source_B)
+        return context_B1d[:, 0], weights_B1L[:, 0]
 
     def _context_of_readout(self, state: RecurrentState, attended_Bd: Tensor | None, source_B: Rows) -> Tensor | None:
         """Return the context as projected by the readout, [B, q]: that of attention, or c."""

@@ -17,7 +17,7 @@ from phrasescore.device import on_device
 from phrasescore.errors import UserError, spelled
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import FARTHEST, Reading, SourceBatch
-from phrasescore.nn.prefix_tree import PrefixTree, take_rows
+from phrasescore.nn.dropout import Dropout
 from phrasescore.nn.units import UNITS, RecurrentUnit
 from phrasescore.plugins import Registry
 
@@ -104,7 +104,7 @@ class RecurrentEncoder(Encoder):
         states = [[unit.state for unit in layer] for layer in zip(*self.directions, strict=True)]
         self.marks = SpanMarks(outputs if self.annotate else 0, states) if config.in_context else None
         self.summary = nn.Linear(outputs, config.hidden, bias=config.biases == "all") if has_summary else None
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     @property
     def directions(self) -> list[list[RecurrentUnit]]:
@@ -119,7 +119,8 @@ class RecurrentEncoder(Encoder):
         device = self.embedding.words.weight.device
         for layer, units in enumerate(zip(*self.directions, strict=True)):
             readings = on_device(self._readings(sources, layer), device)
-            states = [self._read(*pair, below_Id) for pair in zip(units, readings, strict=True)]
+            inputs = self._inputs(readings, below_Id)
+            states = [self._read(*each) for each in zip(units, readings, inputs, strict=True)]
             ends = [h_As.index_select(0, reading.end_S) for h_As, reading in zip(states, readings, strict=True)]
             if self.marks is not None:
                 ends = [self.marks.mark_state(h_Ss, layer, way, sources) for way, h_Ss in enumerate(ends)]
@@ -152,11 +153,20 @@ class RecurrentEncoder(Encoder):
         shared = layer == 0 or len(ways) == 1
         return [sources.reading(reverse=self.reverse, backward=way, shared=shared) for way in ways]
 
-    def _read(self, unit: RecurrentUnit, reading: Reading, below_Id: Tensor | None) -> Tensor:
-        """Return the states of all nodes, [A, s]; the lowest layer reads words, and has no `below_Id`."""
-        x_Ne = self.embedding(reading.tree.words_N) if below_Id is None else below_Id.index_select(0, reading.symbol_N)
+    def _inputs(self, readings: list[Reading], below_Id: Tensor | None) -> Sequence[Tensor]:
+        """Return the inputs of the nodes of each direction [N, e]; the lowest layer reads words, without `below_Id`."""
+        if below_Id is not None:
+            return [below_Id.index_select(0, reading.symbol_N) for reading in readings]
+        # Together, because the gradient of each look-up has the size of the vocabulary.
+        words = [reading.tree.words_N for reading in readings]
+        together: Tensor = self.embedding(torch.cat(words))
+        return together.split([len(words_N) for words_N in words])
+
+    def _read(self, unit: RecurrentUnit, reading: Reading, x_Ne: Tensor) -> Tensor:
+        """Return the states of all nodes, [A, s]."""
         h_Rs = self.embedding.words.weight.new_zeros(reading.starts, unit.state)
-        return _unroll(unit, reading.tree, unit.project(self.dropout(x_Ne)), h_Rs)
+        inputs = unit.project(self.dropout(x_Ne)).split(reading.tree.sizes)
+        return torch.cat((h_Rs, unit.unroll(h_Rs, reading.tree.parents, inputs)))
 
 
 class SpanMarks(nn.Module):
@@ -188,15 +198,6 @@ class SpanMarks(nn.Module):
         distances = on_device(sources.distances(), h_Ss.device)
         marked_Ss: Tensor = h_Ss + self.length[layer][way](distances.length_S)  # type: ignore[index]
         return marked_Ss
-
-
-def _unroll(unit: RecurrentUnit, tree: PrefixTree, x_Ng: Tensor, h_Rs: Tensor) -> Tensor:
-    """Return the states of all nodes of a tree, start nodes first, [A, s]."""
-    states, h_Bs = [h_Rs], h_Rs
-    for parents, x_Bg in zip(tree.parents, x_Ng.split(tree.sizes), strict=True):
-        h_Bs = unit.step(x_Bg, take_rows(h_Bs, parents))
-        states.append(h_Bs)
-    return torch.cat(states)
 
 
 def _join(directions: list[Tensor]) -> Tensor:

@@ -59,6 +59,8 @@ class EncoderDecoder(nn.Module):
     def prepare(self, batch: PairBatch) -> None:
         """Do the preparation of a batch that runs on the CPU, before the batch is copied to a device."""
         self.encoder.prepare(batch.sources)
+        if self.config.has_attention:
+            batch.rows_of_nodes()
 
     def forward(self, batch: PairBatch, teacher_forcing: float = 1.0, label_smoothing: float = 0.0) -> Tensor:
         """Return ln p(y_t | y_<t, x) of every predicted symbol of the batch, [I]; Eq. 4 is the mean of their sums.

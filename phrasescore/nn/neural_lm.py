@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from phrasescore.nn.architecture import NeuralLmConfig
+from phrasescore.nn.dropout import Dropout
 from phrasescore.nn.softmax import WordSoftmax
 from phrasescore.nn.weights import initialise
 
@@ -54,7 +55,7 @@ class NeuralLanguageModel(nn.Module):
         self._words = words
         self.first = nn.Linear((self.source_window + config.order - 1) * config.embedding, config.first_hidden)
         self.second = nn.Linear(config.first_hidden, config.second_hidden)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.softmax = WordSoftmax(words, config.second_hidden)
         self.register_buffer("mean_log_norm", torch.zeros(()))
         if config.initialisation == "uniform":

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from phrasescore.errors import UserError
 from phrasescore.nn.architecture import ModelConfig
+from phrasescore.nn.dropout import Dropout
 
 
 class Readout(nn.Module):
@@ -22,7 +23,7 @@ class Readout(nn.Module):
     def __init__(self, config: ModelConfig, outputs: int, *, uses_context: bool) -> None:
         super().__init__()
         self.uses_context = uses_context
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.outputs = outputs
         """s."""
         self.size = config.output_rank or outputs

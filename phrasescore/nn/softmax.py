@@ -129,10 +129,10 @@ class _LogProb(torch.autograd.Function):
         l_I = _logit(s_Ar, G_Vr, b_V, node_I, symbol_I, dtype)
         t_A = torch.zeros_like(s_Ar[:, 0]).scatter_reduce_(0, node_I, l_I, "amax", include_self=False)
         one_A2 = s_Ar.new_ones(len(s_Ar), 2, dtype=dtype)
-        one_V2 = s_Ar.new_ones(len(G_Vr), 2, dtype=dtype)
         left_Ap = torch.cat((s_Ar.to(dtype), one_A2, _split(t_A, dtype)), dim=1)
-        right_pV = torch.cat((G_Vr.to(dtype), _split(b_V, dtype), -one_V2), dim=1).t().contiguous()
-        e_AV, Z_A = _exponentials(left_Ap, right_pV, keep)
+        right_Vp = torch.empty(len(G_Vr), left_Ap.shape[1], dtype=dtype, device=G_Vr.device)
+        right_Vp[:, :-4], right_Vp[:, -4:-2], right_Vp[:, -2:] = G_Vr, _split(b_V, dtype), -1
+        e_AV, Z_A = _exponentials(left_Ap, right_Vp.t(), keep)
         log_Z_A = Z_A.log()
         large_O = _large(log_Z_A)
         if len(large_O):
@@ -143,7 +143,7 @@ class _LogProb(torch.autograd.Function):
                 e_AV.index_copy_(0, large_O, torch.exp(l_OV - log_Z_O[:, None]).to(dtype))
                 Z_A.index_fill_(0, large_O, 1.0)
         if keep:
-            ctx.save_for_backward(s_Ar, G_Vr, node_I, symbol_I, e_AV, Z_A)
+            ctx.save_for_backward(s_Ar, G_Vr, right_Vp[:, :-4], node_I, symbol_I, e_AV, Z_A)
         return (l_I - t_A[node_I]) - log_Z_A[node_I], t_A + log_Z_A
 
     @staticmethod
@@ -153,14 +153,15 @@ class _LogProb(torch.autograd.Function):
         The factor 1 / Z is applied to the small factors of the products, not to the [A, V] matrix.
         """
         grad_I, norm_grad_A = gradients
-        s_Ar, G_Vr, node_I, symbol_I, e_AV, Z_A = ctx.saved_tensors
+        s_Ar, G_Vr, rounded_Vr, node_I, symbol_I, e_AV, Z_A = ctx.saved_tensors
         dtype = e_AV.dtype
         weight_A = norm_grad_A.index_add(0, node_I, grad_I, alpha=-1) / Z_A
-        ds_Ar = (e_AV @ G_Vr.to(dtype)).to(s_Ar.dtype) * weight_A[:, None]
+        ds_Ar = (e_AV @ rounded_Vr).to(s_Ar.dtype) * weight_A[:, None]
         ds_Ar.index_add_(0, node_I, grad_I[:, None] * G_Vr.index_select(0, symbol_I))
         scaled_Ar1 = torch.cat((s_Ar, torch.ones_like(weight_A)[:, None]), dim=1) * weight_A[:, None]
-        dG_Vr1 = (e_AV.t() @ scaled_Ar1.to(dtype)).to(G_Vr.dtype)
-        dG_Vr, db_V = dG_Vr1[:, :-1], dG_Vr1[:, -1]
+        dG_Vr1 = e_AV.t() @ scaled_Ar1.to(dtype)
+        # Contiguous, so that the gradient of the layer needs no copy.
+        dG_Vr, db_V = torch.empty_like(G_Vr).copy_(dG_Vr1[:, :-1]), dG_Vr1[:, -1].to(G_Vr.dtype, copy=True)
         dG_Vr.index_add_(0, symbol_I, grad_I[:, None] * s_Ar.index_select(0, node_I))
         db_V.index_add_(0, symbol_I, grad_I)
         return ds_Ar, dG_Vr, db_V, None, None, None, None

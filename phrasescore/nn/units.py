@@ -1,19 +1,21 @@
 """Recurrent units.
 
-Legend: N nodes, S source phrases, B rows of one step, m input size, n hidden size, s state size, d context size, g rows
-of the projections.
+Legend: R start nodes, N nodes below them, S source phrases, B rows of one step, m input size, n hidden size, s state
+size, d context size, g rows of the projections.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Literal, get_args
+from itertools import repeat
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from phrasescore.nn.architecture import Biases
+from phrasescore.nn.prefix_tree import Rows, take_rows
 from phrasescore.plugins import Registry
 
 
@@ -52,6 +54,27 @@ class RecurrentUnit(nn.Module):
     def step(self, x_Bg: Tensor, h_Bs: Tensor, context_Bg: Tensor | None = None) -> Tensor:
         """Return the next state [B, s] from the projected input, the state, and the projected context."""
         raise NotImplementedError
+
+    def unroll(
+        self,
+        h_Rs: Tensor,
+        parents: Sequence[Rows],
+        inputs: Sequence[Tensor],
+        contexts: Iterable[Tensor] | None = None,
+    ) -> Tensor:
+        """Return the states after all steps, [N, s].
+
+        Args:
+            h_Rs: the states before the first step.
+            parents: the rows of the states before each step among those after the step above.
+            inputs: the projected inputs of each step, [B, g].
+            contexts: the projected contexts of each step, [B, g].
+        """
+        states, h_Bs = [], h_Rs
+        for rows, x_Bg, c_Bg in zip(parents, inputs, contexts or repeat(None), strict=False):
+            h_Bs = self.step(x_Bg, take_rows(h_Bs, rows), c_Bg)
+            states.append(h_Bs)
+        return torch.cat(states)
 
     def output(self, h_Bs: Tensor) -> Tensor:
         """Return the output part of a state, [B, n]."""
@@ -123,6 +146,96 @@ class GatedUnit(RecurrentUnit):
             candidate_Bn = torch.addcmul(candidate_Bn, r_Bn, product_Bn)
         candidate_Bn = torch.tanh(candidate_Bn)
         return candidate_Bn + z_Bn * (h_Bn - candidate_Bn)
+
+    def unroll(
+        self,
+        h_Rs: Tensor,
+        parents: Sequence[Rows],
+        inputs: Sequence[Tensor],
+        contexts: Iterable[Tensor] | None = None,
+    ) -> Tensor:
+        """See `RecurrentUnit`; the reset gate after the product permits one product per step."""
+        if contexts is not None or self.form == "gru-paper" or type(self) is not GatedUnit:
+            return super().unroll(h_Rs, parents, inputs, contexts)
+        layers = self.recurrent_gates, self.recurrent_candidate
+        U_3nn = torch.cat([layer.weight for layer in layers])
+        b_3n = torch.cat([layer.bias for layer in layers]) if self.recurrent_gates.bias is not None else None
+        with torch.autocast(h_Rs.device.type, enabled=False):
+            # Autocast has chosen the type of the projected inputs.
+            h_Nn: Tensor = _GatedSteps.apply(h_Rs, U_3nn, b_3n, parents, inputs[0].dtype, *inputs)
+        return h_Nn
+
+
+class _GatedSteps(torch.autograd.Function):
+    """All steps of `GatedUnit` with r after the recurrent product u = U h + b.
+
+    With the gradient g of h' and a = (1 - z)(1 - h~^2), the gradients of the pre-activations of r, z and h~ are
+
+        g a u_h r (1 - r),   g (h - h~) z (1 - z),   g a
+
+    and that of u_h is g a r. The factors of g do not depend on g, so they are computed for all steps at once, and so is
+    the gradient of U.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        h_Rn: Tensor,
+        U_3nn: Tensor,
+        b_3n: Tensor | None,
+        parents: Sequence[Rows],
+        dtype: torch.dtype,
+        *inputs: Tensor,
+    ) -> Tensor:
+        n, sizes = h_Rn.shape[1], [len(x_B3n) for x_B3n in inputs]
+        U_3nn, b_3n = U_3nn.to(dtype), None if b_3n is None else b_3n.to(dtype)
+        # The pre-activations become r, z and h~ in place.
+        gates_N3n = torch.cat(inputs).to(h_Rn.dtype)
+        u_N3n = torch.empty_like(gates_N3n)
+        h_Nn, change_Nn = (h_Rn.new_empty(len(gates_N3n), n) for _ in range(2))
+        before_Nn = torch.empty_like(h_Nn, dtype=dtype)
+        above_Bn = h_Rn
+        for rows, before_Bn, u_B3n, gates_B3n, change_Bn, after_Bn in zip(
+            parents, *(x.split(sizes) for x in (before_Nn, u_N3n, gates_N3n, change_Nn, h_Nn)), strict=True
+        ):
+            h_Bn = take_rows(above_Bn, rows)
+            u_B3n.copy_(nn.functional.linear(before_Bn.copy_(h_Bn), U_3nn, b_3n))
+            gates_B3n[:, : 2 * n].add_(u_B3n[:, : 2 * n]).sigmoid_()
+            r_Bn, z_Bn, candidate_Bn = gates_B3n.chunk(3, dim=1)
+            candidate_Bn.addcmul_(r_Bn, u_B3n[:, 2 * n :]).tanh_()
+            torch.sub(h_Bn, candidate_Bn, out=change_Bn)
+            above_Bn = torch.addcmul(candidate_Bn, z_Bn, change_Bn, out=after_Bn)
+        ctx.save_for_backward(U_3nn, before_Nn, gates_N3n, u_N3n[:, 2 * n :], change_Nn)
+        ctx.parents, ctx.sizes, ctx.starts, ctx.has_bias = parents, sizes, len(h_Rn), b_3n is not None
+        return h_Nn
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of the states, the weights and the inputs."""
+        U_3nn, before_Nn, gates_N3n, u_Nn, change_Nn = ctx.saved_tensors
+        r_Nn, z_Nn, candidate_Nn = gates_N3n.chunk(3, dim=1)
+        a_Nn = (1 - z_Nn).mul_(1 - candidate_Nn.square())
+        factor_N3n = torch.stack((a_Nn * u_Nn * r_Nn * (1 - r_Nn), change_Nn * z_Nn * (1 - z_Nn), a_Nn), dim=1)
+        u_factor_N3n = factor_N3n.clone()
+        u_factor_N3n[:, 2] *= r_Nn
+        du_N3n = torch.empty_like(factor_N3n, dtype=U_3nn.dtype)
+        dh_An = torch.cat((gradients[0].new_zeros(ctx.starts, gradients[0].shape[1]), gradients[0]))
+        levels = dh_An.split([ctx.starts, *ctx.sizes])
+        steps = zip(
+            ctx.parents, levels, levels[1:], *(x.split(ctx.sizes) for x in (z_Nn, u_factor_N3n, du_N3n)), strict=False
+        )
+        for rows, above_Bn, dh_Bn, z_Bn, factor_B3n, du_B3n in reversed(list(steps)):
+            torch.mul(dh_Bn[:, None], factor_B3n, out=du_B3n)
+            through_Bn = (dh_Bn * z_Bn).add_(du_B3n.flatten(1) @ U_3nn)
+            if isinstance(rows, slice):
+                above_Bn[rows].add_(through_Bn)
+            else:
+                above_Bn.index_add_(0, rows, through_Bn)
+        dh_Nn, flat_N3n = dh_An[ctx.starts :], du_N3n.flatten(1)
+        dx_N3n = (dh_Nn[:, None] * factor_N3n).flatten(1)
+        dU_3nn = (flat_N3n.t() @ before_Nn).to(dh_An.dtype)
+        db_3n = flat_N3n.sum(0, dtype=dh_An.dtype) if ctx.has_bias else None
+        return dh_An[: ctx.starts], dU_3nn, db_3n, None, None, *dx_N3n.split(ctx.sizes)
 
 
 for _form in get_args(GatedForm):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from phrasescore.nn.attention import ATTENTIONS, Attention, register_attention
 from phrasescore.nn.batch import SourceBatch
 from phrasescore.nn.encoder import ENCODERS, EncodedSource, Encoder, RecurrentEncoder, register_encoder
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.nn.units import UNITS, GatedForm, GatedUnit, LstmUnit, TanhUnit, register_unit
+from phrasescore.nn.prefix_tree import Rows
+from phrasescore.nn.units import UNITS, GatedForm, GatedUnit, LstmUnit, RecurrentUnit, TanhUnit, register_unit
 from phrasescore.nn.weights import initialise
 from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import END
@@ -79,6 +81,24 @@ def test_the_position_of_the_reset_gate(form: GatedForm) -> None:
     whole.weight_hh.copy_(twin.weight_hh)
     found = unit.step(unit.project(x), h, unit.project_context(c))
     assert torch.allclose(found, whole(torch.cat((x, c), dim=1), h), atol=1e-6) == (form == "gru")
+
+
+@pytest.mark.parametrize("second", [slice(0, 3), torch.tensor([2, 0, 2])])
+@pytest.mark.parametrize("form", ["gru-appendix", "gru"])
+def test_all_steps_at_once_equal_single_steps(form: GatedForm, second: Rows) -> None:
+    """Values and gradients, for levels that are slices (training) and gathers (shared prefixes)."""
+    torch.manual_seed(1)
+    unit = GatedUnit(4, 6, 0, "all", form=form).double()
+    h_Rn, x_Ng = torch.randn(5, 6, dtype=torch.float64), torch.randn(11, unit.rows, dtype=torch.float64)
+    factor_Nn = torch.randn(11, 6, dtype=torch.float64)
+    results = []
+    for unroll in (unit.unroll, partial(RecurrentUnit.unroll, unit)):
+        given = h_Rn.clone().requires_grad_(), x_Ng.clone().requires_grad_()
+        found_Nn = unroll(given[0], [slice(0, 5), second, slice(0, 3)], given[1].split([5, 3, 3]))
+        used = (*given, *unit.recurrent_gates.parameters(), *unit.recurrent_candidate.parameters())
+        results.append((found_Nn, *torch.autograd.grad((found_Nn * factor_Nn).sum(), used)))
+    for found, expected in zip(*results, strict=True):
+        assert torch.allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("kept_apart", [False, True])
@@ -176,8 +196,8 @@ def additions() -> Iterator[None]:
         def keys(self, annotations_SLd: Tensor) -> Tensor:
             return annotations_SLd
 
-        def scores(self, query_Bn: Tensor, keys_BLk: Tensor) -> Tensor:
-            return keys_BLk.new_zeros(keys_BLk.shape[:2])
+        def scores(self, query_BTn: Tensor, keys_BLk: Tensor) -> Tensor:
+            return keys_BLk.new_zeros(len(keys_BLk), query_BTn.shape[1], keys_BLk.shape[1])
 
     @register_encoder("bag")
     class BagOfWords(Encoder):
