@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, spelled
 from phrasescore.phrases import offsets_of
 from phrasescore.workers import available_cores, process_number
 
-Precision = Literal["auto", "fp32", "bf16"]
+Precision = Literal["auto", "fp32", "bf16", "int8"]
 
 _ANY_GPU = torch.device("cuda")
 _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
@@ -34,10 +34,14 @@ class Device:
     torch_device: torch.device
     product_dtype: torch.dtype | None
     """bfloat16, or None for the data type of the weights."""
+    quantises: bool = False
+    """Whether linear layers multiply 8-bit integers. `product_dtype` is then that of the softmax over the words."""
 
     @property
-    def precision(self) -> Literal["bf16", "fp32"]:
-        """`bf16` or `fp32`, for reports."""
+    def precision(self) -> Literal["int8", "bf16", "fp32"]:
+        """`int8`, `bf16` or `fp32`, for reports."""
+        if self.quantises:
+            return "int8"
         return "bf16" if self.product_dtype is torch.bfloat16 else "fp32"
 
     def __str__(self) -> str:
@@ -63,6 +67,10 @@ class Device:
 
         States, losses and sums of the softmax stay in 32 bit.
         """
+        if self.quantises:
+            from phrasescore.nn.int8 import Int8Products
+
+            return Int8Products()
         return torch.autocast(self.torch_device.type, torch.bfloat16, enabled=self.product_dtype is not None)
 
 
@@ -97,8 +105,22 @@ def choose_device(name: str, precision: Precision) -> Device:
     if precision not in get_args(Precision):
         raise UserError(f"precision `{precision}`: there is none of this name; give {', '.join(get_args(Precision))}")
     fast = torch.cuda.is_bf16_supported(including_emulation=False) if device.type == "cuda" else _cpu_has_bf16()
-    use_bf16 = fast if precision == "auto" else precision == "bf16"
-    return Device(device, torch.bfloat16 if use_bf16 else None)
+    quantises = precision == "int8"
+    if quantises:
+        _require_int8(device)
+    use_bf16 = fast if precision in ("auto", "int8") else precision == "bf16"
+    return Device(device, torch.bfloat16 if use_bf16 else None, quantises)
+
+
+def _require_int8(device: torch.device) -> None:
+    from phrasescore.nn.int8 import is_supported
+
+    if device.type != "cpu":
+        raise UserError(f"precision `int8`: is for CPUs, not for {device}; give bf16 or {spelled('device', 'cpu')}")
+    if not is_supported():
+        raise UserError(
+            "precision `int8`: needs the instructions AVX512-VNNI or AVX-VNNI and a PyTorch with oneDNN; give fp32"
+        )
 
 
 def _cpu_has_bf16() -> bool:

@@ -293,7 +293,7 @@ def test_parts_of_a_table_and_some_sources_are_annotated_as_by_the_command(
 def test_wrong_values_are_rejected() -> None:
     half: Any = "fp16"
     with pytest.raises(
-        phrasescore.UserError, match="precision `fp16`: there is none of this name; give auto, fp32, bf16"
+        phrasescore.UserError, match="precision `fp16`: there is none of this name; give auto, fp32, bf16, int8"
     ):
         phrasescore.load_scorer(MODEL, precision=half)
     number: Any = 0

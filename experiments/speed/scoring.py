@@ -1,4 +1,4 @@
-"""Compare the straightforward scorer with the engine, in 32 and 16 bit, on the same lines."""
+"""Compare the straightforward scorer with the engine, in 32, 16 and 8 bit, on the same lines."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.utils.flop_counter import FlopCounterMode
 
 from experiments.speed import straightforward
+from experiments.speed.training import product_rate
 from experiments.timing import Timing, timed
 from phrasescore.device import Device, Precision, choose_device
 from phrasescore.model_folder import TrainedModel
+from phrasescore.nn import int8
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import DataConfig
@@ -23,6 +26,7 @@ from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.table.entry import Entry
 from phrasescore.table.reader import TableReader
+from phrasescore.training.settings import Settings
 from phrasescore.vocabulary import END, Vocabulary
 
 PAPER = ModelConfig()
@@ -66,7 +70,9 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
         repetitions: number of repetitions of each scorer.
     """
     model = random_model(table)
-    precisions: tuple[Precision, ...] = ("fp32", "bf16")
+    precisions: list[Precision] = ["fp32", "bf16"]
+    if choose_device(device_name, "fp32").torch_device.type == "cpu" and int8.is_supported():
+        precisions.append("int8")
     devices = {precision: choose_device(device_name, precision) for precision in precisions}
     # Use one batch size for both precisions, so that both score the same lines.
     batch_pairs = EncoderDecoderScorer(model, devices["fp32"]).batch_pairs
@@ -95,6 +101,32 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
             "mean_difference": float(difference.mean()),
             "largest_difference": float(difference.max()),
         }
+    return found
+
+
+def measure_engine(table: Path, device_name: str, lines: int, repetitions: int) -> dict[str, Any]:
+    """Measure the engine's pairs per second with random networks of the paper's sizes and of the preset `small`.
+
+    The share of the roofline is that of the rate of a large matrix product on the same device.
+    """
+    device = choose_device(device_name, "auto")
+    small = Settings.of("table", None, []).fitted(1).model
+    found = {}
+    for name, config in {"paper": PAPER, "small": small}.items():
+        model = random_model(table, config)
+        batch_pairs = EncoderDecoderScorer(model, device).batch_pairs
+        blocks = blocks_of_lines(table, lines, batch_pairs * _BATCHES_A_BLOCK[device.torch_device.type])
+        pairs = sum(map(len, blocks))
+        with FlopCounterMode(display=False) as counter:
+            _engine(model, blocks, device, batch_pairs)
+        timings = []
+        for _ in range(repetitions):
+            with timed() as timing:
+                _engine(model, blocks, device, batch_pairs)
+            timings.append(timing)
+        found[name] = speed(pairs, timings)
+        rate = counter.get_total_flops() / pairs * found[name]["pairs_per_second"]
+        found[name]["share_of_roofline"] = rate / product_rate(device)
     return found
 
 

@@ -101,8 +101,8 @@ def positive(text: str) -> int:
     return whole_number(text, 1)
 
 
-def add_device_options(parser: argparse.ArgumentParser) -> None:
-    """Add --device and --precision."""
+def add_device_options(parser: argparse.ArgumentParser, *, trains: bool = False) -> None:
+    """Add --device and --precision; training has no 8-bit products."""
     group = parser.add_argument_group("computing")
     device = group.add_argument(
         "--device",
@@ -114,9 +114,10 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--precision",
         default="auto",
-        choices=("auto", "fp32", "bf16"),
-        help="precision of matrix products; auto selects bf16 if the hardware has instructions for it (default: "
-        "%(default)s)",
+        choices=("auto", "fp32", "bf16") if trains else ("auto", "fp32", "bf16", "int8"),
+        help="precision of matrix products; auto selects bf16 if the hardware has instructions for it"
+        + ("" if trains else "; int8 needs a CPU with VNNI")
+        + " (default: %(default)s)",
     )
 
 

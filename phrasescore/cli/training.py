@@ -37,7 +37,7 @@ def add_training_options(
         help="change a setting, as in model.attention=concat; may be given several times; --help-all lists all",
     )
     parser.add_argument("--restart", action="store_true", help="start over, and discard the network in the folder")
-    options.add_device_options(parser)
+    options.add_device_options(parser, trains=True)
     for name, section in sections.items():
         if flags_of(section):
             options.add_section_options(parser, name, section, presets)

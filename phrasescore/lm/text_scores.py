@@ -73,7 +73,7 @@ class TextScores:
             interpolate: the weight of the network in a linear interpolation with `backoff`.
             weight_text: a text, not the scored one, on which to optimise that weight instead.
             device: `auto`, `cpu`, `cuda` or `cuda:N`.
-            precision: of matrix products: `auto`, `fp32` or `bf16`.
+            precision: of matrix products: `auto`, `fp32`, `bf16` or `int8`.
             log: called with a line about unusual lines of `weight_text`.
         """
         if (interpolate is not None or weight_text is not None) and backoff is None:

@@ -106,7 +106,8 @@ class EncoderDecoder(nn.Module):
         return torch.argmax(self._logits(s_Br), dim=1)
 
     def _logits(self, s_Br: Tensor) -> Tensor:
-        """Return the logits [B, V] in 32 bits or more; 16-bit logits are too coarse to rank words."""
+        """Return the logits [B, V] in 32 bits or more; shorter logits are too coarse to rank words."""
         with torch.autocast(s_Br.device.type, enabled=False):
-            logits_BV: Tensor = self.softmax.words(s_Br.to(self.softmax.words.weight.dtype))
-            return logits_BV
+            # Not by the layer, which would multiply 8-bit integers in that precision.
+            G_Vr, b_V = self.softmax.words.weight, self.softmax.words.bias
+            return torch.addmm(b_V, s_Br.to(G_Vr.dtype), G_Vr.t())

@@ -11,7 +11,7 @@ is affiliated: x = [e'(f_{a-d}); ...; e'(f_{a+d}); e(w_{t-n+1}); ...; e(w_{t-1})
 Id 1 is the sentence boundary: `<s>` in a context, `</s>` as a predicted word, and the words beyond a source sentence.
 
 Legend: A contexts, c words of a context: 2d + 1 of the source, in a joint model, then n - 1; U distinct words of all
-contexts, I predicted words, m size of a word vector, k of the first hidden layer, r of the last hidden layer.
+contexts, I predicted words, m size of a word vector, k of the first hidden layer, r of the last hidden layer, g = c k.
 """
 
 from __future__ import annotations
@@ -97,10 +97,12 @@ class NeuralLanguageModel(nn.Module):
         This is faster where contexts repeat few words, as in a search (after Devlin et al. 2014, section 2.4).
         """
         positions = number_Ac.shape[1]
-        W_cmk = self.first.weight.unflatten(1, (positions, -1)).permute(1, 2, 0)
-        added_cUk = (self.embedding(words_U) @ W_cmk).to(W_cmk.dtype)
-        row_Ac = number_Ac + len(words_U) * torch.arange(positions, device=number_Ac.device)
-        return functional.embedding_bag(row_Ac, added_cUk.flatten(0, 1), mode="sum") + self.first.bias
+        W_gm = self.first.weight.unflatten(1, (positions, -1)).transpose(0, 1).flatten(0, 1)
+        added_Ug = functional.linear(self.embedding(words_U), W_gm).to(W_gm.dtype)
+        row_Ac = positions * number_Ac + torch.arange(positions, device=number_Ac.device)
+        return (
+            functional.embedding_bag(row_Ac, added_Ug.view(-1, self.first.out_features), mode="sum") + self.first.bias
+        )
 
     def forward(self, contexts_Ac: Tensor, words_A: Tensor) -> tuple[Tensor, Tensor]:
         """Return ln p of a word after each context, and ln Z, [A] each."""

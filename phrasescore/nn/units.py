@@ -124,28 +124,28 @@ class GatedUnit(RecurrentUnit):
 
     def gates(self, x_B3n: Tensor, h_Bn: Tensor, context_B3n: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return the reset gate r and the update gate z, each [B, n] (Eq. 5, 6)."""
-        x_B2n = x_B3n[:, : 2 * self.hidden]
+        gates_B2n = self.recurrent_gates(h_Bn).add_(x_B3n[:, : 2 * self.hidden])
         if context_B3n is not None:
-            x_B2n = x_B2n + context_B3n[:, : 2 * self.hidden]
-        r_Bn, z_Bn = torch.sigmoid(x_B2n + self.recurrent_gates(h_Bn)).chunk(2, dim=1)
+            gates_B2n.add_(context_B3n[:, : 2 * self.hidden])
+        r_Bn, z_Bn = gates_B2n.sigmoid_().chunk(2, dim=1)
         return r_Bn, z_Bn
 
     def step(self, x_B3n: Tensor, h_Bn: Tensor, context_B3n: Tensor | None = None) -> Tensor:
         """Return h' [B, n] (Eq. 7, 8)."""
-        candidate_Bn = x_B3n[:, 2 * self.hidden :]
+        x_Bn = x_B3n[:, 2 * self.hidden :]
         c_Bn = None if context_B3n is None else context_B3n[:, 2 * self.hidden :]
         r_Bn, z_Bn = self.gates(x_B3n, h_Bn, context_B3n)
-        if c_Bn is not None and self.form != "gru-appendix":
-            candidate_Bn = candidate_Bn + c_Bn
         if self.form == "gru-paper":
-            candidate_Bn = candidate_Bn + self.recurrent_candidate(r_Bn * h_Bn)
+            candidate_Bn = self.recurrent_candidate(r_Bn * h_Bn).add_(x_Bn)
         else:
             product_Bn = self.recurrent_candidate(h_Bn)
             if c_Bn is not None and self.form == "gru-appendix":
-                product_Bn = product_Bn + c_Bn
-            candidate_Bn = torch.addcmul(candidate_Bn, r_Bn, product_Bn)
-        candidate_Bn = torch.tanh(candidate_Bn)
-        return candidate_Bn + z_Bn * (h_Bn - candidate_Bn)
+                product_Bn.add_(c_Bn)
+            candidate_Bn = torch.addcmul(x_Bn, r_Bn, product_Bn)
+        if c_Bn is not None and self.form != "gru-appendix":
+            candidate_Bn.add_(c_Bn)
+        # Under autocast states keep their precision.
+        return torch.lerp(candidate_Bn.tanh_().to(h_Bn.dtype), h_Bn, z_Bn.to(h_Bn.dtype))
 
     def unroll(
         self,

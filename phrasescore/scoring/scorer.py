@@ -159,7 +159,7 @@ def load_scorer(
     Args:
         folders: model folders that `train`, `phrasescore-smt expected-bleu` or a plugin wrote.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
-        precision: of matrix products: `auto`, `fp32` or `bf16`.
+        precision: of matrix products: `auto`, `fp32`, `bf16` or `int8`.
         direction: the required direction of the models; None for any.
 
     Raises:

@@ -1,0 +1,79 @@
+"""Products of 8-bit integers: their error bound, and what a row depends on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from phrasescore.device import choose_device
+from phrasescore.errors import UserError
+from phrasescore.nn import int8
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from tests.conftest import TINY
+from tests.nn.networks import WORDS, random_network, shared
+
+needs_int8 = pytest.mark.skipif(not int8.is_supported(), reason="the CPU has no 8-bit products")
+WIDE = replace(TINY, hidden=64, embedding=64, maxout=64)
+
+
+@needs_int8
+@pytest.mark.parametrize("shape", [(1, 64, 64), (33, 100, 200), (300, 70, 129)])
+@torch.no_grad()
+def test_the_error_is_within_half_a_step_of_each_factor(shape: tuple[int, int, int]) -> None:
+    rows, inputs, outputs = shape
+    torch.manual_seed(1)
+    # Rows of very different sizes, and one of zeros.
+    x = torch.randn(rows, inputs) * torch.logspace(-6, 3, rows)[:, None]
+    x[-1] = 0
+    W, b = nn.Parameter(torch.randn(outputs, inputs)), torch.randn(outputs)
+    exact = x.double() @ W.double().t() + b
+    x_step, W_step = (matrix.double().abs().amax(1) / 127 for matrix in (x, W))
+    bound = (x_step[:, None] * W.double().abs().sum(1) + x.double().abs().sum(1)[:, None] * W_step) / 2
+    bound += inputs * x_step[:, None] * W_step / 4
+    # Beyond the rounding to integers, only errors of 32 bits.
+    assert ((int8.linear(x, W, b) - exact).abs() <= 1.001 * bound + 1e-5 * (exact.abs() + 1)).all()
+    assert torch.equal(int8.linear(x, W, b)[-1], b)
+
+
+@needs_int8
+@torch.no_grad()
+def test_a_row_depends_on_nothing_but_itself() -> None:
+    torch.manual_seed(1)
+    x, W, b = torch.randn(300, 100), nn.Parameter(torch.randn(200, 100)), torch.randn(200)
+    together = int8.linear(x, W, b)
+    for rows in (torch.arange(1), torch.arange(7, 40), torch.randperm(300)):
+        assert torch.equal(int8.linear(x[rows], W, b), together[rows])
+
+
+@needs_int8
+@pytest.mark.parametrize("unit", ["gru-paper", "gru", "lstm"])
+def test_scores_are_near_those_of_32_bits(unit: str) -> None:
+    torch.manual_seed(1)
+    config = replace(WIDE, encoder_unit=unit, decoder_unit=unit, initialisation="scaled")
+    network, batch = EncoderDecoder(config, WORDS, WORDS), shared()
+    with torch.no_grad():
+        exact = network.pair_scores(batch)
+        with choose_device("cpu", "int8").products():
+            found = network.pair_scores(batch)
+    assert 0 < (found - exact).abs().max() < 0.02
+
+
+@needs_int8
+def test_training_is_exact() -> None:
+    network = random_network(WIDE)
+    expected = network(shared())
+    with int8.Int8Products():
+        assert torch.equal(network(shared()), expected)
+
+
+def test_a_device_without_8_bit_products_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(int8, "is_supported", lambda: False)
+    with pytest.raises(UserError, match=r"^precision `int8`: needs the instructions AVX512-VNNI"):
+        choose_device("cpu", "int8")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **options: True)
+    with pytest.raises(UserError, match=r"^precision `int8`: is for CPUs, not for cuda"):
+        choose_device("cuda", "int8")
