@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from experiments.speed import annotation, scoring
+from experiments.speed import annotation, scoring, training
 from phrasescore.nn.architecture import ModelConfig
 from tests.conftest import MINI
 
@@ -28,3 +28,12 @@ def test_annotating_from_file_to_file(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["lines"] == 4096
     assert found["1 processes"]["pairs_per_second"] > 0
     assert found["1 processes"]["pairs_per_cpu_second"] > 0
+
+
+def test_the_parts_of_the_gpu_list_run_on_a_cpu() -> None:
+    """Speeds and shares of the roofline of scoring and training, with tiny sizes."""
+    engine = scoring.measure_engine(TABLE, "cpu", lines=64, repetitions=1)
+    trained = training.measure(TABLE, MINI / "train", "cpu", updates=2)
+    for found in (*engine.values(), *trained.values()):
+        assert all(figure > 0 for figure in found.values())
+        assert found["share_of_roofline"] < 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,14 +16,16 @@ from phrasescore.model_folder import save_description, save_weights
 from phrasescore.workers import available_cores
 
 
-def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict[str, Any]:
-    """Measure the lines per second of `annotate`, including start-up, with one process and with one per core.
+def measure(
+    table: Path, device_name: str, lines: int, repetitions: int, processes: Sequence[int] | None = None
+) -> dict[str, Any]:
+    """Measure the lines per second of `annotate`, including start-up, by default with one process and one per core.
 
-    The network has the paper's sizes and 16-bit precision. Each repetition runs both variants.
+    The network has the paper's sizes and 16-bit precision. Each repetition runs all variants.
     """
     blocks = scoring.blocks_of_lines(table, lines)
     lines = sum(map(len, blocks))
-    timings: dict[int, list[Timing]] = {processes: [] for processes in sorted({1, available_cores()})}
+    timings: dict[int, list[Timing]] = {number: [] for number in processes or sorted({1, available_cores()})}
     with TemporaryDirectory() as folder:
         some, network = Path(folder) / "lines.gz", Path(folder) / "network"
         with open_output(some) as stream:
@@ -42,11 +45,11 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
         ]
         command += ["-o", f"{folder}/out.gz", "--device", device_name, "--precision", "bf16"]
         for _ in range(repetitions):
-            for processes, found in timings.items():
+            for number, found in timings.items():
                 with timed() as timing:
-                    subprocess.run([*command, "--processes", str(processes)], check=True)
+                    subprocess.run([*command, "--processes", str(number)], check=True)
                 found.append(timing)
-    speeds = {f"{processes} processes": scoring.speed(lines, found) for processes, found in timings.items()}
+    speeds = {f"{number} processes": scoring.speed(lines, found) for number, found in timings.items()}
     return {"lines": lines, "repetitions": repetitions, **speeds}
 
 
