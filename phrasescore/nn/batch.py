@@ -95,7 +95,7 @@ class SourceBatch:
 
     def sequences(self) -> tuple[Tensor, Tensor, Tensor]:
         """Return the words of each sequence [Z, M], a mask that is False on padding, and each symbol's index [I]."""
-        return self._once("sequences", self._sequences)
+        return self.once("sequences", self._sequences)
 
     def grid(self) -> tuple[Tensor, Tensor]:
         """Return the indices of the symbols of each phrase [S, L], and a mask that is False on padding [S, L]."""

@@ -194,8 +194,9 @@ class RecurrentDecoder(Decoder):
         contexts: Iterator[Tensor] | None = None
         if state.context_Sg is not None:
             contexts = map(state.context_Sg.index_select, repeat(0), batch.source_of_node_A.split(sizes))
-        h_An = self.unit.output(self.unit.unroll(state.layers[0], parents, inputs, contexts))
-        for unit, h_Rs in zip(self.upper, state.layers[1:], strict=True):
+        units: list[RecurrentUnit] = [self.unit, *self.upper]
+        h_An = units[0].output(units[0].unroll(state.layers[0], parents, inputs, contexts))
+        for unit, h_Rs in zip(units[1:], state.layers[1:], strict=True):
             inputs = unit.project(self.dropout(h_An)).split(sizes)
             h_An = unit.output(unit.unroll(h_Rs, parents, inputs))
         context_Ad = None

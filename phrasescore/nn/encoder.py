@@ -160,7 +160,7 @@ class RecurrentEncoder(Encoder):
         # Together, because the gradient of each look-up has the size of the vocabulary.
         words = [reading.tree.words_N for reading in readings]
         together: Tensor = self.embedding(torch.cat(words))
-        return together.split([len(words_N) for words_N in words])
+        return torch.split(together, [len(words_N) for words_N in words])
 
     def _read(self, unit: RecurrentUnit, reading: Reading, x_Ne: Tensor) -> Tensor:
         """Return the states of all nodes, [A, s]."""

@@ -30,6 +30,7 @@ from phrasescore.errors import UserError
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch, SourceBatch
 from phrasescore.nn.decoder import BestWord, Decoder, Prediction, register_decoder
+from phrasescore.nn.dropout import Dropout
 from phrasescore.nn.encoder import EncodedSource, Encoder, RecurrentEncoder, SpanMarks, register_encoder
 from phrasescore.nn.prefix_tree import Rows, take_rows
 from phrasescore.vocabulary import END
@@ -84,7 +85,7 @@ class Layer(nn.Module):
             nn.ReLU(),
             nn.Linear(config.feed_forward, width),
         )
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(
         self,
@@ -131,7 +132,7 @@ class Stack(nn.Module):
         self.widen = nn.Linear(config.embedding, config.hidden, bias=False) if is_narrow else nn.Identity()
         self.layers = nn.ModuleList(Layer(config, source) for _ in range(layers))
         self.norm = nn.LayerNorm(config.hidden)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def project_source(self, annotations_SLd: Tensor) -> tuple[Tensor, ...]:
         """Return the keys and values of the source for each layer of a decoder, [S, 2, h, L, k]."""

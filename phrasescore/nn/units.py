@@ -71,7 +71,8 @@ class RecurrentUnit(nn.Module):
             contexts: the projected contexts of each step, [B, g].
         """
         states, h_Bs = [], h_Rs
-        for rows, x_Bg, c_Bg in zip(parents, inputs, contexts or repeat(None), strict=False):
+        context_of_step: Iterable[Tensor | None] = repeat(None) if contexts is None else contexts
+        for rows, x_Bg, c_Bg in zip(parents, inputs, context_of_step, strict=False):
             h_Bs = self.step(x_Bg, take_rows(h_Bs, rows), c_Bg)
             states.append(h_Bs)
         return torch.cat(states)
@@ -159,7 +160,7 @@ class GatedUnit(RecurrentUnit):
             return super().unroll(h_Rs, parents, inputs, contexts)
         layers = self.recurrent_gates, self.recurrent_candidate
         U_3nn = torch.cat([layer.weight for layer in layers])
-        b_3n = torch.cat([layer.bias for layer in layers]) if self.recurrent_gates.bias is not None else None
+        b_3n = torch.cat([layer.bias for layer in layers]) if self.form == "gru" else None
         with torch.autocast(h_Rs.device.type, enabled=False):
             # Autocast has chosen the type of the projected inputs.
             h_Nn: Tensor = _GatedSteps.apply(h_Rs, U_3nn, b_3n, parents, inputs[0].dtype, *inputs)

@@ -94,7 +94,7 @@ def test_all_steps_at_once_equal_single_steps(form: GatedForm, second: Rows) -> 
     results = []
     for unroll in (unit.unroll, partial(RecurrentUnit.unroll, unit)):
         given = h_Rn.clone().requires_grad_(), x_Ng.clone().requires_grad_()
-        found_Nn = unroll(given[0], [slice(0, 5), second, slice(0, 3)], given[1].split([5, 3, 3]))
+        found_Nn = unroll(given[0], [slice(0, 5), second, slice(0, 3)], torch.split(given[1], [5, 3, 3]))
         used = (*given, *unit.recurrent_gates.parameters(), *unit.recurrent_candidate.parameters())
         results.append((found_Nn, *torch.autograd.grad((found_Nn * factor_Nn).sum(), used)))
     for found, expected in zip(*results, strict=True):
