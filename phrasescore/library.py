@@ -174,6 +174,26 @@ def annotate(
     return annotate_table(table, scorer, output, config, progress=progress, log=log)
 
 
+def prune(
+    table: str | Path,
+    output: str | Path,
+    *,
+    log: Log = no_log,
+    progress: ProgressCallback = no_progress,
+    **options: Any,
+) -> None:
+    """Drop the less useful lines of a phrase table, as `phrasescore prune` does.
+
+    Args:
+        table: the input file.
+        output: the output file, compressed according to its suffix.
+        log: receives each line that the command would print.
+        progress: receives the completed fraction and a status text.
+        options: options of the command, such as `keep=0.2`, `by="entropy"`, `reordering=(table, output)`.
+    """
+    _call("prune", {"table": table, "output": output, **options}, log, progress)
+
+
 def score(
     pairs: GivenPairs,
     model: PhraseScorer | str | Path,

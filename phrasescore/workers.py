@@ -25,7 +25,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
-from itertools import count
+from itertools import chain, count, islice
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -39,6 +39,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Workers: TypeAlias = "ProcessPool | DaskWorkers | None"
 
+FEW_ITEMS = 2
+"""Items that take less time than starting worker processes."""
 _TASKS_AHEAD = 2
 """Queued items per worker: enough to keep it busy, few enough for memory."""
 _UNGUARDED = (
@@ -65,6 +67,25 @@ def map_ordered(
     finally:
         for future in waiting:
             future.cancel()
+
+
+def run_ordered(
+    task: Callable[[Item], Result],
+    items: Iterable[Item],
+    killed: str,
+    processes: int | None = None,
+    scheduler: str | None = None,
+) -> Generator[Result, None, None]:
+    """Yield the task's result for each item, in order, from new workers; this process alone runs a few items.
+
+    The arguments are those of `map_ordered` and `start_workers`.
+    """
+    items = iter(items)
+    first = list(islice(items, FEW_ITEMS + 1))
+    if scheduler is None and len(first) <= FEW_ITEMS:
+        processes = 1
+    with start_workers(killed, processes, scheduler) as workers:
+        yield from map_ordered(task, chain(first, items), workers)
 
 
 def available_cores() -> int:

@@ -15,12 +15,12 @@ from phrasescore.files import complete_standard_streams
 # must not get the descriptor of a standard stream.
 complete_standard_streams()
 
-from phrasescore.cli import annotate, check, inspect, lm, score, train, translate
+from phrasescore.cli import annotate, check, inspect, lm, prune, score, train, translate
 from phrasescore.cli.console import parse_arguments, run_command
 from phrasescore.cli.options import make_command_parser, run_with_plugins
 from phrasescore.cli.parser import CommandParser
 
-_COMMANDS = (train, annotate, score, translate, check, inspect, lm)
+_COMMANDS = (train, annotate, prune, score, translate, check, inspect, lm)
 
 
 def make_parser() -> CommandParser:

@@ -302,7 +302,7 @@ def run_with_plugins(args: argparse.Namespace) -> int:
         return int(args.run(args))
 
 
-def add_model_option(parser: argparse.ArgumentParser, *, several: bool = True) -> None:
+def add_model_option(parser: argparse.ArgumentParser, *, several: bool = True, required: bool = True) -> None:
     """Add --model and --plugin; `several` allows more than one --model."""
     of_several = "; several give the mean of their scores, and need the same vocabulary (`train` with several --seed)"
     add_plugin_option(parser)
@@ -310,7 +310,7 @@ def add_model_option(parser: argparse.ArgumentParser, *, several: bool = True) -
         "-m",
         "--model",
         type=Path,
-        required=True,
+        required=required,
         action="append",
         dest="models",
         metavar="FOLDER",

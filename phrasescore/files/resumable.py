@@ -64,6 +64,8 @@ class ResumableOutput:
         """The facts of each complete chunk."""
         self.note: str | None = None
         """A message about the work of an interrupted run, None if there is none."""
+        self.file = unfinished
+        """The chunks."""
         self._name, self._unfinished, self._journal = name, unfinished, journal
         self._last_sync = time.monotonic()
 
@@ -116,7 +118,7 @@ class ResumableOutput:
 
 @contextmanager
 def resumable_output(
-    path: str | Path, fingerprint: Mapping[str, Any], *, restart: bool = False
+    path: str | Path, fingerprint: Mapping[str, Any], *, restart: bool = False, name: str | Path | None = None
 ) -> Iterator[ResumableOutput]:
     """Open a file that is written in chunks and appears under its name only when it is complete.
 
@@ -128,6 +130,7 @@ def resumable_output(
         path: a regular file, or a link to one, which stays a link.
         fingerprint: everything that determines the output, by name, as a JSON object.
         restart: discard the work of an interrupted run.
+        name: the name of the output in messages; None for the path.
 
     Raises:
         UserError: an interrupted run has another fingerprint, the folder cannot be written, another run is writing the
@@ -142,10 +145,10 @@ def resumable_output(
         stack.callback(mark.unlink, missing_ok=True)
         try:
             chunks, entries = (stack.enter_context(_open(place, hidden)) for hidden in (unfinished, journal))
-            output = ResumableOutput(str(path), chunks, entries)
+            output = ResumableOutput(str(name or path), chunks, entries)
             output.begin(fingerprint, restart=restart)
             yield output
-            publish(unfinished, chunks.fileno(), place, str(path))
+            publish(unfinished, chunks.fileno(), place, str(name or path))
         except BaseException as error:
             is_useless = isinstance(error, InputError | FullDiskError)
             if is_useless or not unfinished.exists() or not unfinished.stat().st_size:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,9 @@ from phrasescore.table.reader import CHUNK_LINES, Block, Chunk, LineChecker, cou
 from phrasescore.text import Log, counted, no_log
 from phrasescore.versions import versions
 from phrasescore.vocabulary import WordCounts
-from phrasescore.workers import map_ordered, start_workers
+from phrasescore.words import quote
+from phrasescore.workers import run_ordered
 
-FEW_CHUNKS = 2
-"""Chunks that take less time than starting worker processes."""
 _KILLED = "annotating: a process was killed, most likely because memory ran out; use fewer processes"
 _DEFAULTS = AnnotateConfig()
 _SCHEMA = 6
@@ -116,15 +115,15 @@ class Annotation:
     def _checked(self, block: Block, counts: Counts) -> Chunk:
         """Parse the lines of a chunk; return those to write, without the score to replace."""
         checker = LineChecker(
-            self.table, keep_faulty=self.keep_faulty, shape=block.shape, factors=self._factors, last_score=self.replaced
+            self.table,
+            keep_faulty=self.keep_faulty,
+            shape=block.shape,
+            factors=self._factors,
+            check_entry=self._check_last_score,
         )
         chunk = checker.check(block)
         counts.lines_read, counts.faulty_lines = len(chunk.lines), len(chunk.faulty)
-        for faulty in chunk.faulty:
-            error = checker.error(faulty.number, faulty.fault)
-            if faulty.fault.is_about_the_table:
-                raise error
-            counts.first_fault = counts.first_fault or str(error)
+        counts.first_fault = checker.first_fault(chunk)
         if self.only_sources is not None:
             chunk = chunk.keep_sources(self.only_sources)
         if self.replaced is not None:
@@ -132,6 +131,16 @@ class Annotation:
             chunk = replace(chunk, lines=list(lines))
         counts.faulty_lines_kept = len(chunk.faulty)
         return chunk
+
+    def _check_last_score(self, entry: Entry) -> None:
+        score = entry.scores.rpartition(b" ")[2]
+        if self.replaced not in (None, score):
+            raise LineFault(
+                "field 3 (scores)",
+                f"ends in {quote(score)} where {quote(self.replaced or b'')} is to be replaced",
+                f"give {spelled('replace_last')} what ends every line: 2.718 if the table was made "
+                "with Moses' --PhraseCount",
+            )
 
     def _annotated(self, chunk: Chunk, texts: Iterable[bytes]) -> list[bytes]:
         """Return the lines of a chunk with the new columns."""
@@ -170,7 +179,7 @@ def annotate(
         counts.lines_of_run_before = counts.lines_read
         blocks = islice(_blocks(table, config, block_lines), len(done), None)
         processes = scorer.device.processes(config.processes)
-        with closing(_results(task, blocks, processes, config.scheduler)) as results:
+        with closing(run_ordered(task, blocks, _KILLED, processes, config.scheduler)) as results:
             for chunk, its_counts, share_read in results:
                 append(chunk, asdict(its_counts))
                 counts.add(its_counts)
@@ -232,16 +241,6 @@ def report_on(
 def _blocks(table: str | Path, config: AnnotateConfig, block_lines: int) -> Iterator[Block]:
     blocks, shard = read_blocks(table, config.limit, block_lines), config.parsed_shard()
     return blocks if shard is None else shard.take(blocks, count_blocks(table, config.limit, block_lines))
-
-
-def _results(
-    task: Annotation, blocks: Iterator[Block], processes: int, scheduler: str | None
-) -> Generator[tuple[bytes, Counts, float | None], None, None]:
-    first = list(islice(blocks, FEW_CHUNKS + 1))
-    if scheduler is None and len(first) <= FEW_CHUNKS:
-        processes = 1
-    with start_workers(_KILLED, processes, scheduler) as workers:
-        yield from map_ordered(task, chain(first, blocks), workers)
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from phrasescore.scoring.annotate import FEW_CHUNKS, Annotation, Counts, make_task, require_lines
+from phrasescore.scoring.annotate import Annotation, Counts, make_task, require_lines
 from phrasescore.scoring.annotate_config import AnnotateConfig
 from phrasescore.scoring.scorer import PhraseScorer
 from phrasescore.table.reader import CHUNK_LINES, read_blocks
-from phrasescore.workers import available_cores
+from phrasescore.workers import FEW_ITEMS, available_cores
 
 _SECONDS_OF_READING, _SECONDS_OF_SCORING = 2.0, 5.0
 _BLOCK_LINES = 4096
@@ -56,7 +56,7 @@ def estimate(
     shard = config.parsed_shard()
     lines = lines // shard.of if shard else lines
     chunks = math.ceil(lines / CHUNK_LINES)
-    number = 1 if chunks <= FEW_CHUNKS else min(scorer.device.processes(config.processes), chunks)
+    number = 1 if chunks <= FEW_ITEMS else min(scorer.device.processes(config.processes), chunks)
     at_once = min(number, available_cores()) if scorer.device.torch_device.type == "cpu" else number
     # ru_maxrss is in kilobytes on Linux and in bytes on macOS.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -26,7 +26,9 @@ from phrasescore.pairs import Direction
 from phrasescore.plugins import NotRegisteredError, Registry, load_plugins, loaded_plugins, plugins_blamed
 from phrasescore.scoring.columns import SCORE, Column
 from phrasescore.scoring.occurrences import Occurrences
-from phrasescore.table.factors import Factors
+from phrasescore.table.criteria import Criterion
+from phrasescore.table.entry import Entry
+from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.vocabulary import WordCounts
 from phrasescore.workers import Reloadable
 
@@ -124,6 +126,30 @@ class ScoringTask:
         """Score the occurrences."""
         with plugins_blamed(), one_thread():
             return self.scorer.score(occurrences, self.columns)
+
+
+@dataclass(frozen=True)
+class ScoreCriterion(Criterion):
+    """The first column of a scorer, for pruning a table."""
+
+    scoring: ScoringTask
+
+    @property
+    def factors(self) -> Factors:  # type: ignore[override]
+        """The factors of the model's words."""
+        return self.scoring.scorer.factors or SURFACE
+
+    def read(self, entry: Entry) -> tuple[float, ...]:
+        """Return nothing, because the score depends on the words only."""
+        return ()
+
+    def values(self, entries: Sequence[Entry], numbers_NK: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scores, such as ln p."""
+        return self.scoring(Occurrences(*self.factors.network_phrases(entries))).first_N
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return everything that determines the scores."""
+        return self.scoring.scorer.run_fingerprint()
 
 
 def fingerprint_of(digests: Sequence[str]) -> str:

@@ -7,19 +7,18 @@ parse and validate them. The boundaries depend on the content only, not on the n
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from phrasescore.errors import InputError, spelled
+from phrasescore.errors import InputError
 from phrasescore.files import LONGEST_LINE, display_name, open_input
 from phrasescore.table.entry import Entry, LineFault, cut_source, parse_line
 from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.text import counted
-from phrasescore.words import quote
 
 CHUNK_LINES = 32_768
 CHUNK_BYTES = 1 << 23
@@ -212,7 +211,7 @@ class LineChecker:
         keep_faulty: bool = False,
         shape: Shape = _UNKNOWN,
         factors: Factors = SURFACE,
-        last_score: bytes | None = None,
+        check_entry: Callable[[Entry], object] = lambda entry: None,
     ) -> None:
         """Create a checker.
 
@@ -221,14 +220,14 @@ class LineChecker:
             keep_faulty: whether to return invalid lines.
             shape: the shape of the table, as far as earlier lines determine it.
             factors: the factors that words must have, if they have several.
-            last_score: the required last score of each line, None for any.
+            check_entry: called with each valid entry; may raise LineFault.
         """
         self.path = path
         self.keep_faulty = keep_faulty
         self.shape = shape
         """The shape of the table, complete after the first valid lines."""
         self.factors = factors
-        self._last_score = last_score
+        self._check_entry = check_entry
 
     def check(self, block: Block) -> Chunk:
         """Parse and validate the lines of a block.
@@ -243,8 +242,7 @@ class LineChecker:
             try:
                 entry = parse_line(line)
                 self.shape = self.shape.joined(entry, self.factors)
-                if self._last_score is not None:
-                    self._check_last_score(entry)
+                self._check_entry(entry)
                 lines.append(entry)
             except LineFault as fault:
                 if not self.keep_faulty:
@@ -253,21 +251,22 @@ class LineChecker:
                 lines.append(FaultyLine(line, number, fault.with_traceback(None)))
         return Chunk(lines, block.share_read)
 
+    def first_fault(self, chunk: Chunk) -> str | None:
+        """Return the message about the first faulty line that was kept.
+
+        Raises:
+            InputError: a fault is about the whole table.
+        """
+        for faulty in chunk.faulty:
+            if faulty.fault.is_about_the_table:
+                raise self.error(faulty.number, faulty.fault)
+        return next((str(self.error(faulty.number, faulty.fault)) for faulty in chunk.faulty), None)
+
     def error(self, number: int, fault: LineFault) -> InputError:
         """Return the error for the fault of a line."""
         # A fault of the whole line has no field name.
         what = str(fault).removeprefix("line") if fault.field == "line" else f", {fault}"
         return InputError(f"{display_name(self.path)}, line {number}{what}")
-
-    def _check_last_score(self, entry: Entry) -> None:
-        score = entry.scores.rpartition(b" ")[2]
-        if score != self._last_score:
-            raise LineFault(
-                "field 3 (scores)",
-                f"ends in {quote(score)} where {quote(self._last_score or b'')} is to be replaced",
-                f"give {spelled('replace_last')} what ends every line: 2.718 if the table was made "
-                "with Moses' --PhraseCount",
-            )
 
 
 class TableReader(LineChecker):

@@ -141,6 +141,18 @@ def _as_many_lines(folder: Path, _: bytes) -> Iterator[str]:
             return
 
 
+def _some_lines(folder: Path, _: bytes) -> Iterator[str]:
+    """The pruned tables have lines of the tables, in their order, and the same pairs."""
+    tables = {TABLE: "out.gz", REORDERING: "out.reordering.gz"}
+    pruned = [readers.lines_of(readers.read(folder / name)) for name in tables.values()]
+    for name, lines in zip(tables, pruned, strict=True):
+        whole = iter(readers.lines_of(readers.read(folder / name)))
+        if not all(line in whole for line in lines):
+            yield f"changed: a line of {name}"
+    if len({tuple(line.split(b" ||| ")[0] for line in lines) for lines in pruned}) > 1:
+        yield "pairs: not those of the phrase table"
+
+
 def _loadable(folder: Path, _: bytes) -> Iterator[str]:
     """Moses loads every table that `check` accepts."""
     try:
@@ -265,6 +277,16 @@ COMMANDS = {
         _nothing,
         _as_many_lines,
         ("out.gz",),
+    ),
+    "prune": Command(
+        (
+            *(*_PHRASESCORE, "prune", TABLE, "-o", "out.gz", "--by", "significance", "--keep", "0.3", "-q"),
+            *("--reordering", REORDERING, "out.reordering.gz"),
+        ),
+        (TABLE, TABLE, REORDERING),
+        _contents("out.gz", "out.reordering.gz"),
+        _some_lines,
+        ("out.gz", "out.reordering.gz"),
     ),
     "join": Command(
         (*_PHRASESCORE, "join", *PARTS, "-o", "out.gz", "-q"),

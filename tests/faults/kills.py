@@ -13,7 +13,18 @@ from tests.faults import readers
 from tests.faults.commands import COMMANDS, Command
 from tests.faults.world import TABLE, TRAIN, World
 
-_KILLABLE = ("annotate", "train", "train-on", "lm-train", "tune", "decode", "rescore-tune", "build", "add-column")
+_KILLABLE = (
+    "annotate",
+    "prune",
+    "train",
+    "train-on",
+    "lm-train",
+    "tune",
+    "decode",
+    "rescore-tune",
+    "build",
+    "add-column",
+)
 _AGAIN = ("phrasescore", "annotate", TABLE, "-m", "model", "-o", "out.gz", "--precision", "fp32", "-q")
 RESTART = Command(
     ("phrasescore", *TRAIN, "--restart", "-o", "model"),

@@ -1,0 +1,112 @@
+"""`phrasescore prune`: drop the less useful lines of a phrase table."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from phrasescore.cli.console import Reporter
+from phrasescore.cli.options import (
+    add_device_options,
+    add_model_option,
+    add_quiet_option,
+    add_section_options,
+    given_options,
+    path_or_standard_stream,
+)
+from phrasescore.errors import UsageError, spelled
+from phrasescore.files import STANDARD_STREAM, require_writable
+from phrasescore.model_files import files_of_models
+from phrasescore.table.prune import PruneConfig, prune, prune_reordering
+from phrasescore.text import counted
+
+if TYPE_CHECKING:
+    from phrasescore.scoring.scorer import PhraseScorer
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "prune",
+        help="drop the less useful lines of a phrase table",
+        description="Give each line of a Moses phrase table a value by a criterion, and write the lines with the "
+        "largest values. Lines and their order stay the same. Of lines with equal values, those with fewer source "
+        "words are kept, then the first. If an earlier run was interrupted, rerunning the same command resumes it. The "
+        "output is identical for any number of processes.",
+        examples=(
+            "phrasescore prune phrase-table.gz -o phrase-table.small.gz --keep 0.2 --reordering reordering-table.gz "
+            "reordering-table.small.gz",
+            "phrasescore prune phrase-table.gz -o phrase-table.small.gz --by significance --threshold alpha+epsilon "
+            "--top 30",
+        ),
+    )
+    parser.add_argument("table", type=Path, metavar="TABLE", help="phrase table")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=path_or_standard_stream,
+        required=True,
+        metavar="FILE",
+        help="table to write, compressed by its suffix; - for standard output",
+    )
+    parser.add_argument(
+        "--reordering",
+        type=Path,
+        nargs=2,
+        metavar=("TABLE", "FILE"),
+        help="reordering table of the system, and the file to write with its lines for the same phrase pairs",
+    )
+    add_model_option(parser, required=False)
+    add_section_options(parser, "pruning", PruneConfig)
+    add_device_options(parser)
+    add_quiet_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command; return the exit code."""
+    config, reporter = PruneConfig(**given_options(args, PruneConfig)), Reporter(quiet=args.quiet)
+    config.check(args.table, has_model=bool(args.models))
+    reordering, smaller = args.reordering or (None, None)
+    require_writable(args.output, smaller, inputs=(args.table, reordering, *files_of_models(args.models or [])))
+    if smaller is not None and args.output == STANDARD_STREAM:
+        raise UsageError(f"{spelled('reordering')}: needs the smaller phrase table in a file; give -o FILE")
+    with reporter.task("pruning") as task:
+        if args.models:
+            scorer = _load_scorer(args, reporter)
+            config = replace(config, processes=scorer.device.processes(config.processes))
+            from phrasescore.scoring.scorer import ScoreCriterion, ScoringTask
+
+            criterion = ScoreCriterion(ScoringTask(scorer, scorer.columns[:1]))
+        else:
+            criterion = config.criterion(args.table)
+        pruned = prune(args.table, args.output, config, criterion, log=reporter.log, progress=task.update)
+    reporter.log(f"{counted(pruned.lines_read, 'line')} read, {pruned.lines_written:,} written")
+    if pruned.faulty_lines:
+        reporter.log(
+            f"{counted(pruned.faulty_lines, 'faulty line')}, kept if possible; the first: {pruned.first_fault}"
+        )
+    if smaller is not None:
+        lines = prune_reordering(reordering, args.output, smaller)
+        reporter.log(f"{smaller}: {counted(lines, 'line')} written")
+    if args.output != STANDARD_STREAM:
+        reporter.log(f"next: {_next(args.output, smaller)}")
+    return 0
+
+
+def _load_scorer(args: argparse.Namespace, reporter: Reporter) -> PhraseScorer:
+    from phrasescore.device import settle_memory
+    from phrasescore.scoring.scorer import load_scorer
+
+    settle_memory()
+    scorer = load_scorer(*args.models, device=args.device, precision=args.precision)
+    if scorer.note is not None:
+        reporter.log(scorer.note)
+    return scorer
+
+
+def _next(output: Path, reordering: Path | None) -> str:
+    also = "" if reordering is None else f", and {reordering} as that of LexicalReordering"
+    return f"in moses.ini, set {output} as the path of the phrase table{also}; then decode, or tune first"
