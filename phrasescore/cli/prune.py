@@ -77,9 +77,7 @@ def run(args: argparse.Namespace) -> int:
         if args.models:
             scorer = _load_scorer(args, reporter)
             config = replace(config, processes=scorer.device.processes(config.processes))
-            from phrasescore.scoring.scorer import ScoreCriterion, ScoringTask
-
-            criterion = ScoreCriterion(ScoringTask(scorer, scorer.columns[:1]))
+            criterion = scorer.criterion()
         else:
             criterion = config.criterion(args.table)
         pruned = prune(args.table, args.output, config, criterion, log=reporter.log, progress=task.update)
@@ -88,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         reporter.log(
             f"{counted(pruned.faulty_lines, 'faulty line')}, kept if possible; the first: {pruned.first_fault}"
         )
-    if smaller is not None:
+    if reordering is not None and smaller is not None:
         lines = prune_reordering(reordering, args.output, smaller)
         reporter.log(f"{smaller}: {counted(lines, 'line')} written")
     if args.output != STANDARD_STREAM:

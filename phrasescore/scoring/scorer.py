@@ -95,6 +95,10 @@ class PhraseScorer(ABC, Reloadable):
         names = ", ".join(column.name for column in self.columns)
         raise UserError(f"{self.name}: has no column `{name}`; choose among {names}")
 
+    def criterion(self) -> Criterion:
+        """Return the first column as a criterion for pruning a table."""
+        return _ScoreCriterion(ScoringTask(self, self.columns[:1]))
+
     def run_fingerprint(self) -> dict[str, Any]:
         """Return everything that determines the values, by names for messages, for the fingerprint of a run."""
         return {
@@ -129,7 +133,7 @@ class ScoringTask:
 
 
 @dataclass(frozen=True)
-class ScoreCriterion(Criterion):
+class _ScoreCriterion(Criterion):
     """The first column of a scorer, for pruning a table."""
 
     scoring: ScoringTask

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.table.entry import LOWEST_LOG, Entry, LineFault
+from phrasescore.table.entry import LOWEST_LOG, Counted, Entry, LineFault
 from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.text import counted
 
 EPSILON = 1e-3
 """Distance of the thresholds alpha+epsilon and alpha-epsilon from alpha; larger than rounding errors."""
+_COUNTED: tuple[Counted, ...] = ("target", "source", "pair")
 _MOST_PAIRS = 1e15
 """Larger counts are errors: floating-point numbers are not exact there."""
 _NEGLIGIBLE = 1e-17
@@ -105,7 +106,8 @@ class RelativeEntropy(Criterion):
     def values(self, entries: Sequence[Entry], numbers_NK: Floats) -> Floats:
         """Return the values in nats, multiplied by the joint counts."""
         logs_NK = np.log(np.maximum(numbers_NK[:, 1:], math.exp(LOWEST_LOG)))
-        return numbers_NK[:, 0] * (logs_NK[:, 0] - logs_NK[:, 1])
+        values_N: Floats = numbers_NK[:, 0] * (logs_NK[:, 0] - logs_NK[:, 1])
+        return values_N
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the name."""
@@ -145,7 +147,9 @@ class Significance(Criterion):
         """Return -ln p."""
         # Most lines of a table have the same few small counts.
         different_NK, which_N = np.unique(numbers_NK, axis=0, return_inverse=True)
-        return fisher(*different_NK.T, self.pairs)[which_N.reshape(-1)]
+        target_N, source_N, pair_N = different_NK.T
+        values_N: Floats = fisher(target_N, source_N, pair_N, self.pairs)[which_N.reshape(-1)]
+        return values_N
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the name; the table determines the number of pairs."""
@@ -191,21 +195,19 @@ def _log_tail(target_N: Floats, source_N: Floats, pair_N: Floats, pairs: float) 
 
 
 def _log_binomial(n: Floats, k: Floats) -> Floats:
-    result: Floats = (_log_gamma(n + 1) - _log_gamma(k + 1) - _log_gamma(n - k + 1)).astype(np.float64)
-    return result
+    return np.asarray(_log_gamma(n + 1) - _log_gamma(k + 1) - _log_gamma(n - k + 1), np.float64)
 
 
 def _counts(entry: Entry) -> tuple[float, float, float]:
     """Return the counts of target, source and pair."""
-    counts = [entry.occurrences(of) for of in ("target", "source", "pair")]
-    if None in counts:
+    target, source, pair = (entry.occurrences(of) for of in _COUNTED)
+    if target is None or source is None or pair is None:
         raise LineFault(
             "field 5 (counts)",
             "lacks the counts of target, source and pair",
             "choose another criterion, or build the table with counts, as Moses does by default",
             is_about_the_table=True,
         )
-    target, source, pair = counts
     return target, source, pair
 
 

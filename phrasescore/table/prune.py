@@ -53,7 +53,7 @@ _MOST_WORDS = 65535
 _WINDOW = 1 << 20
 """Lines that are in memory at once."""
 
-_NAMED: dict[str, type[Criterion]] = {
+_NAMED: dict[str, Callable[..., Criterion]] = {
     "significance": Significance,
     "entropy": RelativeEntropy,
     "count": JointCount,
@@ -84,13 +84,13 @@ class PruneConfig(Section):
 
     def check(self, table: str | Path, *, has_model: bool) -> None:
         """Raise a UsageError if options conflict with each other or with the table."""
-        if self.keep is self.threshold is self.top is None:
+        if self.keep is None and self.threshold is None and self.top is None:
             raise UsageError(f"{spelled('keep')}: is missing; give it, {spelled('threshold')} or {spelled('top')}")
         if self.keep is not None and self.threshold is not None:
             raise UsageError(f"{spelled('keep')} and {spelled('threshold')}: are both given; leave one out")
         if self.by is not None and has_model:
             raise UsageError(f"{spelled('by')}: does not go with a model, whose score is the criterion; leave one out")
-        if self.by not in (None, *_NAMED) and not (self.by.isdecimal() and int(self.by) >= 1):
+        if self.by is not None and self.by not in _NAMED and not (self.by.isdecimal() and int(self.by) >= 1):
             raise UsageError(f"{spelled('by')}: `{self.by}` is not {', '.join(_NAMED)} or the number of a column")
         if self.threshold in _ALPHA and self.by != "significance":
             raise UsageError(f"{spelled('threshold')}: {self.threshold} needs {spelled('by', 'significance')}")
@@ -106,7 +106,8 @@ class PruneConfig(Section):
         """Return the criterion; significance reads the table, because it depends on the number of extracted pairs."""
         if self.by == "significance":
             return Significance(max(1.0, sum(_results(_count_pairs, read_blocks(table), self.processes))))
-        return ColumnValue(int(self.by)) if self.by not in (None, *_NAMED) else _NAMED[self.by or "count"]()
+        by = self.by or "count"
+        return _NAMED[by]() if by in _NAMED else ColumnValue(int(by))
 
     def least(self, criterion: Criterion) -> float | None:
         """Return the threshold."""
@@ -157,8 +158,8 @@ def prune(
         if values.note:
             log(values.note)
         task = _Valuing(str(table), criterion, config.on_error == "keep")
-        blocks = islice(read_blocks(table, block_lines=block_lines), len(values.chunks), None)
-        for chunk, facts, share in _results(task, blocks, config.processes):
+        left = islice(read_blocks(table, block_lines=block_lines), len(values.chunks), None)
+        for chunk, facts, share in _results(task, left, config.processes):
             values.append(chunk, facts)
             progress(share, "giving each line a value")
         counts = _counts(table, values.chunks)
@@ -248,9 +249,8 @@ def _choose(lines_N: Lines, config: PruneConfig, least: float | None) -> Bools:
     if least is not None:
         kept_N &= lines_N["value"] >= least
     if config.keep is not None:
-        kept_N = _best(
-            kept_N, [lines_N["value"], -lines_N["words"].astype(np.int32)], max(1, round(config.keep * len(lines_N)))
-        )
+        keys = lines_N["value"], -lines_N["words"].astype(np.int32)
+        kept_N = _best(kept_N, keys, max(1, round(config.keep * len(lines_N))))
     return kept_N
 
 
@@ -272,12 +272,15 @@ def _best(among_N: Bools, keys: Sequence[NDArray[Any]], count: int) -> Bools:
     if np.count_nonzero(among_N) <= count:
         return among_N
     least = _nth_largest(keys[0], among_N, count)
-    better_N, equal_N = among_N & (keys[0] > least), among_N & (keys[0] == least)
-    left = count - np.count_nonzero(better_N)
+    better_N: Bools = among_N & (keys[0] > least)
+    equal_N: Bools = among_N & (keys[0] == least)
+    left = count - int(np.count_nonzero(better_N))
     if keys[1:]:
-        return better_N | _best(equal_N, keys[1:], left)
-    equal_N[np.flatnonzero(equal_N)[left:]] = False
-    return better_N | equal_N
+        equal_N = _best(equal_N, keys[1:], left)
+    else:
+        equal_N[np.flatnonzero(equal_N)[left:]] = False
+    best_N: Bools = better_N | equal_N
+    return best_N
 
 
 def _nth_largest(key_N: NDArray[Any], among_N: Bools, count: int) -> Any:

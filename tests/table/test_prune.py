@@ -41,7 +41,7 @@ def pruned(table: Path, output: Path, *, block_lines: int = BLOCK_LINES, **optio
 
 
 def values_of(criterion: Criterion) -> list[float]:
-    return criterion.values(ENTRIES, np.array([criterion.read(entry) for entry in ENTRIES])).tolist()
+    return list(criterion.values(ENTRIES, np.array([criterion.read(entry) for entry in ENTRIES])))
 
 
 def best(values: Sequence[float], count: int) -> list[bytes]:
@@ -66,7 +66,8 @@ def test_counts_of_large_tables_take_few_terms() -> None:
     counts = np.array([[1e7, 1e7, 1.0], [1e7, 1e7, 1e5], [1e7, 1e7, 1.01e5], [5e7, 10.0, 10.0]])
     # The last two by SciPy's hypergeom.logsf, which takes seconds.
     expected = [0, math.log(2), 7.24120995, 29.95732497]
-    assert fisher(*counts.T, 1e9) == pytest.approx(expected, rel=1e-6, abs=2e-3)
+    target, source, pair = counts.T
+    assert fisher(target, source, pair, 1e9) == pytest.approx(expected, rel=1e-6, abs=2e-3)
 
 
 def test_a_pair_that_occurs_once_as_its_phrases_do_has_alpha() -> None:
