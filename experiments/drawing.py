@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -79,6 +79,18 @@ def dot_plot(label: str, figures: Mapping[str, Mapping[str, float]]) -> bytes:
         axes.set_ylim(len(figures) - 0.5, -0.5)
         axes.set_xlabel(label if "BLEU" in label else f"BLEU {label}")
         figure.legend(loc="upper center", ncols=len(systems), frameon=False, handletextpad=0.1, columnspacing=1.2)
+        return svg(figure)
+
+
+def line_plot(x_label: str, y_label: str, curves: Mapping[str, Sequence[tuple[float, float]]]) -> bytes:
+    """Return an SVG with a curve through the points of each name; x is logarithmic."""
+    with drawing(8, 4, (0.7, 0.3, 0.5, 0.45)) as (figure, axes):
+        for number, (name, points) in enumerate(curves.items()):
+            axes.plot(*zip(*points, strict=True), "o-", color=COLOURS[number % len(COLOURS)], markersize=5, label=name)
+        axes.set_xscale("log")
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        figure.legend(loc="upper center", ncols=len(curves), frameon=False, columnspacing=1.2)
         return svg(figure)
 
 
