@@ -16,10 +16,9 @@ from phrasescore.cli.options import (
     given_options,
     path_or_standard_stream,
 )
-from phrasescore.errors import UsageError, spelled
 from phrasescore.files import STANDARD_STREAM, require_writable
 from phrasescore.model_files import files_of_models
-from phrasescore.table.prune import PruneConfig, prune, prune_reordering
+from phrasescore.table.prune import PruneConfig, prune
 from phrasescore.text import counted
 
 if TYPE_CHECKING:
@@ -71,8 +70,6 @@ def run(args: argparse.Namespace) -> int:
     config.check(args.table, has_model=bool(args.models))
     reordering, smaller = args.reordering or (None, None)
     require_writable(args.output, smaller, inputs=(args.table, reordering, *files_of_models(args.models or [])))
-    if smaller is not None and args.output == STANDARD_STREAM:
-        raise UsageError(f"{spelled('reordering')}: needs the smaller phrase table in a file; give -o FILE")
     with reporter.task("pruning") as task:
         if args.models:
             scorer = _load_scorer(args, reporter)
@@ -80,15 +77,20 @@ def run(args: argparse.Namespace) -> int:
             criterion = scorer.criterion()
         else:
             criterion = config.criterion(args.table)
-        pruned = prune(args.table, args.output, config, criterion, log=reporter.log, progress=task.update)
+        pruned = prune(
+            args.table,
+            args.output,
+            config,
+            criterion,
+            reordering=args.reordering,
+            log=reporter.log,
+            progress=task.update,
+        )
     reporter.log(f"{counted(pruned.lines_read, 'line')} read, {pruned.lines_written:,} written")
     if pruned.faulty_lines:
         reporter.log(
             f"{counted(pruned.faulty_lines, 'faulty line')}, kept if possible; the first: {pruned.first_fault}"
         )
-    if reordering is not None and smaller is not None:
-        lines = prune_reordering(reordering, args.output, smaller)
-        reporter.log(f"{smaller}: {counted(lines, 'line')} written")
     if args.output != STANDARD_STREAM:
         reporter.log(f"next: {_next(args.output, smaller)}")
     return 0

@@ -17,7 +17,7 @@ from itertools import compress as selected
 from itertools import groupby, islice, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile, gettempdir
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,13 +133,15 @@ def prune(
     config: PruneConfig,
     criterion: Criterion,
     *,
+    reordering: tuple[str | Path, str | Path] | None = None,
     block_lines: int = CHUNK_LINES,
     log: Log = no_log,
     progress: ProgressCallback = no_progress,
 ) -> Pruned:
     """Copy the best lines of a phrase table, in their order.
 
-    `block_lines` is the approximate number of lines of a chunk.
+    `reordering` is a reordering table, and the output for its lines with the same phrase pairs. `block_lines` is the
+    approximate number of lines of a chunk.
     """
     least = config.least(criterion)
     is_stream = str(output) == STANDARD_STREAM or is_device_or_pipe(output)
@@ -167,12 +169,21 @@ def prune(
         counts.lines_written = int(kept_N.sum())
         if not counts.lines_written:
             raise UserError(f"{spelled('threshold')}: no line has a value of at least {least:g}; give a lower one")
-        copying = _Copying(compression_for(output))
-        with open_output(output, is_compressed=True) as stream:
-            blocks = read_blocks(table, block_lines=block_lines)
-            for lines, share in _results(copying, _with_marks(blocks, kept_N), config.processes):
-                stream.write(lines)
-                progress(share, "copying lines")
+        # Both outputs appear when both are complete.
+        stream = stack.enter_context(open_output(output, is_compressed=True))
+        items = _with_marks(read_blocks(table, block_lines=block_lines), kept_N)
+        for lines, share in _results(_Copying(compression_for(output)), items, config.processes):
+            stream.write(lines)
+            progress(share, "copying lines")
+        if reordering is not None:
+            items = _with_marks(read_blocks(table, block_lines=block_lines), kept_N)
+            kept = (line for block, marks in items for line in selected(io.BytesIO(block.data), marks))
+            stream = stack.enter_context(open_output(reordering[1]))
+            try:
+                _prune_reordering(reordering[0], kept, stream)
+            except UserError as error:
+                # An invalid input leaves no values.
+                raise InputError(str(error)) from error
     return counts
 
 
@@ -324,36 +335,32 @@ class _Copying:
 # The reordering table
 
 
-def prune_reordering(reordering: str | Path, table: str | Path, output: str | Path) -> int:
-    """Copy the lines of a reordering table with phrase pairs of a pruned phrase table; return their number.
+def _prune_reordering(reordering: str | Path, kept: Iterable[bytes], output: BinaryIO) -> None:
+    """Copy the lines of a reordering table with the phrase pairs of the lines of a phrase table.
 
     Both tables have the same order. A reordering table of type `f` has only source phrases.
 
     Raises:
         UserError: a phrase pair is not in the reordering table, or its order is another.
     """
-    written = 0
-    with open_input(table) as pruned, open_input(reordering) as source, open_output(output) as stream:
+    with open_input(reordering) as source:
         lines = bounded_lines(source.stream, display_name(reordering))
         _, line = next(lines, (0, b""))
         fields = 1 if line.count(SEPARATOR) == 1 else 2
-        kept = (line for _, line in bounded_lines(pruned.stream, display_name(table)) if line.count(SEPARATOR) >= 2)
-        keys = (key for key, _ in groupby(_key(line, fields) for line in kept))
+        keys = (key for key, _ in groupby(_key(line, fields) for line in kept if line.count(SEPARATOR) >= 2))
         last, wanted = None, next(keys, None)
         while line:
             key = _key(line, fields)
             if key == wanted:
                 last, wanted = wanted, next(keys, None)
             if key == last:
-                stream.write(line)
-                written += 1
+                output.write(line)
             _, line = next(lines, (0, b""))
         if wanted is not None:
             raise UserError(
-                f"{reordering}: lacks `{quote(b' ||| '.join(wanted))}` of {table}, or has another order; give the "
-                "reordering table that was built with the phrase table"
+                f"{reordering}: lacks `{quote(b' ||| '.join(wanted))}` of the phrase table, or has another order; give "
+                "the reordering table that was built with it"
             )
-    return written
 
 
 def _key(line: bytes, fields: int) -> tuple[bytes, ...]:

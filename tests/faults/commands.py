@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +81,12 @@ def _column(folder: Path, _: bytes) -> object:
     return [pair.scores[-1] for pair in pairs]
 
 
+def _pairs(folder: Path, _: bytes) -> object:
+    """Return the phrase pairs of a pruned table."""
+    lines = readers.lines_of(readers.read(folder / "out.gz"))
+    return [(pair.source, pair.target) for line in lines if (pair := readers.read_pair(line))]
+
+
 def _weights_of_ini(folder: Path, _: bytes) -> object:
     return readers.read_sections((folder / "system/out.ini").read_text("utf-8", "surrogateescape"))["weight"]
 
@@ -149,8 +155,14 @@ def _some_lines(folder: Path, _: bytes) -> Iterator[str]:
         whole = iter(readers.lines_of(readers.read(folder / name)))
         if not all(line in whole for line in lines):
             yield f"changed: a line of {name}"
-    if len({tuple(line.split(b" ||| ")[0] for line in lines) for lines in pruned}) > 1:
+    # A line may occur several times.
+    pairs = ([pair for pair, _ in groupby(_pair_of(line) for line in lines)] for lines in pruned)
+    if next(pairs) != next(pairs):
         yield "pairs: not those of the phrase table"
+
+
+def _pair_of(line: bytes) -> list[list[bytes]]:
+    return [field.split() for field in line.split(b"|||")[:2]]
 
 
 def _loadable(folder: Path, _: bytes) -> Iterator[str]:
@@ -280,11 +292,11 @@ COMMANDS = {
     ),
     "prune": Command(
         (
-            *(*_PHRASESCORE, "prune", TABLE, "-o", "out.gz", "--by", "significance", "--keep", "0.3", "-q"),
+            *(*_PHRASESCORE, "prune", TABLE, "-o", "out.gz", "--by", "3", "--keep", "0.3", "-q"),
             *("--reordering", REORDERING, "out.reordering.gz"),
         ),
         (TABLE, TABLE, REORDERING),
-        _contents("out.gz", "out.reordering.gz"),
+        _pairs,
         _some_lines,
         ("out.gz", "out.reordering.gz"),
     ),

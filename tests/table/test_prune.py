@@ -23,7 +23,7 @@ from phrasescore.files import read_bytes
 from phrasescore.table.check import check_table
 from phrasescore.table.criteria import Criterion, JointCount, RelativeEntropy, Significance, fisher
 from phrasescore.table.entry import parse_line
-from phrasescore.table.prune import PruneConfig, prune, prune_reordering
+from phrasescore.table.prune import PruneConfig, prune
 from tests.conftest import DATA, MINI
 
 TABLE, REORDERING = MINI / "phrase-table.gz", MINI / "reordering-table.wbe-msd-bidirectional-fe.gz"
@@ -213,7 +213,6 @@ def test_a_table_without_the_numbers_of_the_criterion(tmp_path: Path, by: str, l
         ({"keep": 0.5, "table": "-"}, "standard input: is read twice; give a file"),
         ({"threshold": "high"}, "threshold: `high` is no finite number"),
         ({"keep": 0.5, "by": "count", "models": [DATA / "stored-model"]}, "by: does not go with a model"),
-        ({"keep": 0.5, "output": "-", "reordering": (REORDERING, "r")}, "reordering: needs the smaller phrase table"),
     ],
 )
 def test_options_that_make_no_sense(tmp_path: Path, options: dict[str, Any], message: str) -> None:
@@ -276,15 +275,18 @@ def test_a_reordering_table_of_sources(tmp_path: Path) -> None:
     table, reordering, output = tmp_path / "table", tmp_path / "reordering", tmp_path / "out"
     table.write_bytes(b"a ||| b ||| 1\na ||| c ||| 1\nd ||| e ||| 1\n")
     reordering.write_bytes(b"a ||| 0.5\nb ||| 0.5\nd ||| 0.5\n")
-    assert prune_reordering(reordering, table, output) == 2
+    phrasescore.prune(table, tmp_path / "small", by="1", keep=1.0, reordering=(reordering, output))
     assert output.read_bytes() == b"a ||| 0.5\nd ||| 0.5\n"
 
 
-def test_another_reordering_table_is_an_error(tmp_path: Path) -> None:
-    table, reordering, output = tmp_path / "table", tmp_path / "reordering", tmp_path / "out"
+def test_another_reordering_table_leaves_both_outputs(tmp_path: Path) -> None:
+    table, reordering = tmp_path / "table", tmp_path / "reordering"
+    outputs = {"by": "1", "keep": 1.0, "output": tmp_path / "small", "reordering": (reordering, tmp_path / "out")}
     table.write_bytes(b"a ||| b ||| 1\na ||| c ||| 1\n")
     for lines in (b"a ||| b ||| 0.5\n", b"a ||| c ||| 0.5\na ||| b ||| 0.5\n", b""):
         reordering.write_bytes(lines)
-        with pytest.raises(UserError, match=r"reordering: lacks `a \|\|\| [bc]` of \S+table, or has another order"):
-            prune_reordering(reordering, table, output)
-        assert not output.exists()
+        with pytest.raises(
+            UserError, match=r"reordering: lacks `a \|\|\| [bc]` of the phrase table, or has another order"
+        ):
+            phrasescore.prune(table, **outputs)
+        assert {path.name for path in tmp_path.iterdir()} == {"table", "reordering"}
