@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from experiments.drawing import line_plot
+from experiments.machine import machine
 from experiments.markdown import as_markdown
 from experiments.steps import Json, Steps, log
 from moses_integration.ini import MosesIni
@@ -25,7 +26,6 @@ from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
 from phrasescore.cli.parser import CommandParser
 from phrasescore.files import make_folder, read_lines, sha256_of, write_atomically, write_json
-from phrasescore.provenance import machine
 from phrasescore.text import counted
 
 CRITERIA: Mapping[str, Json] = {

@@ -32,8 +32,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="drop the less useful lines of a phrase table",
         description="Give each line of a Moses phrase table a value by a criterion, and write the lines with the "
         "largest values. Lines and their order stay the same. Of lines with equal values, those with fewer source "
-        "words are kept, then the first. If an earlier run was interrupted, rerunning the same command resumes it. The "
-        "output is identical for any number of processes.",
+        "words are kept, then (by count) those more probable given the source, then the first. If an earlier run was "
+        "interrupted, rerunning the same command resumes it. The output is identical for any number of processes.",
         examples=(
             "phrasescore prune phrase-table.gz -o phrase-table.small.gz --keep 0.2 --reordering reordering-table.gz "
             "reordering-table.small.gz",

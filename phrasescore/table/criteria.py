@@ -48,6 +48,10 @@ class Criterion(ABC):
     def values(self, entries: Sequence[Entry], numbers_NK: Floats) -> Floats:
         """Return the values of lines, given the numbers of each."""
 
+    def tie_breakers(self, numbers_NK: Floats) -> Floats:
+        """Return what decides between lines with equal values and equally many source words, the larger the better."""
+        return np.zeros(len(numbers_NK))
+
     @abstractmethod
     def fingerprint(self) -> dict[str, Any]:
         """Return everything that determines the values, by names for messages."""
@@ -74,15 +78,21 @@ class ColumnValue(Criterion):
 
 
 class JointCount(Criterion):
-    """How often the pair was extracted."""
+    """How often the pair was extracted; of equal counts, the share of the pair among those of its source decides."""
 
     def read(self, entry: Entry) -> tuple[float, ...]:
-        """Return the joint count."""
-        return _counts(entry)[2:]
+        """Return the counts of pair and source."""
+        _, source, pair = _counts(entry)
+        return pair, source
 
     def values(self, entries: Sequence[Entry], numbers_NK: Floats) -> Floats:
         """Return the joint counts."""
         return numbers_NK[:, 0]
+
+    def tie_breakers(self, numbers_NK: Floats) -> Floats:
+        """Return p(e | f) by the counts."""
+        shares_N: Floats = numbers_NK[:, 0] / np.maximum(1.0, numbers_NK[:, 1])
+        return shares_N
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the name."""

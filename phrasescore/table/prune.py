@@ -47,8 +47,8 @@ from phrasescore.workers import run_ordered
 
 _KILLED = "pruning: a process was killed, most likely because memory ran out; use fewer processes"
 _ALPHA = {"alpha+epsilon": EPSILON, "alpha-epsilon": -EPSILON}
-_LINE = np.dtype([("value", "<f8"), ("words", "<u2"), ("source", "<u8")])
-"""What the first pass records of a line: its value, the number of source words, and a hash of the source phrase."""
+_LINE = np.dtype([("value", "<f8"), ("words", "<u2"), ("tie", "<f8"), ("source", "<u8")])
+"""What the first pass records of a line: its value, what decides between equals, and a hash of the source phrase."""
 _MOST_WORDS = 65535
 _WINDOW = 1 << 20
 """Lines that are in memory at once."""
@@ -226,7 +226,9 @@ class _Valuing:
         # A faulty line has no value; keep it.
         lines["value"] = np.inf
         if numbers:
-            lines["value"][is_valid_N] = self.criterion.values(chunk.entries, np.array(numbers, np.float64))
+            numbers_NK = np.array(numbers, np.float64)
+            lines["value"][is_valid_N] = self.criterion.values(chunk.entries, numbers_NK)
+            lines["tie"][is_valid_N] = self.criterion.tie_breakers(numbers_NK)
         if np.isnan(lines["value"]).any():
             raise ValueError("a value is not a number")
         sources = [line.source or b"" for line in chunk.lines]
@@ -260,7 +262,7 @@ def _choose(lines_N: Lines, config: PruneConfig, least: float | None) -> Bools:
     if least is not None:
         kept_N &= lines_N["value"] >= least
     if config.keep is not None:
-        keys = lines_N["value"], -lines_N["words"].astype(np.int32)
+        keys = lines_N["value"], -lines_N["words"].astype(np.int32), lines_N["tie"]
         kept_N = _best(kept_N, keys, max(1, round(config.keep * len(lines_N))))
     return kept_N
 

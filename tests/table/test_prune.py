@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +39,12 @@ def pruned(table: Path, output: Path, *, block_lines: int = BLOCK_LINES, **optio
     return lines
 
 
-def values_of(criterion: Criterion) -> list[float]:
-    return list(criterion.values(ENTRIES, np.array([criterion.read(entry) for entry in ENTRIES])))
-
-
-def best(values: Sequence[float], count: int) -> list[bytes]:
-    """Return the best lines: of equal values those with fewer source words, then the first."""
-    order = sorted(range(len(LINES)), key=lambda line: (-values[line], LINES[line].split(b" |||")[0].count(b" "), line))
+def best(criterion: Criterion, count: int) -> list[bytes]:
+    """Return the best lines: of equals those with fewer source words, then by the tie breaker, then the first."""
+    numbers_NK = np.array([criterion.read(entry) for entry in ENTRIES], np.float64)
+    values, ties = criterion.values(ENTRIES, numbers_NK), criterion.tie_breakers(numbers_NK)
+    words = [entry.source.count(b" ") for entry in ENTRIES]
+    order = sorted(range(len(LINES)), key=lambda line: (-values[line], words[line], -ties[line], line))
     return [LINES[line] for line in sorted(order[:count])]
 
 
@@ -90,7 +88,7 @@ def test_the_thresholds_around_alpha(tmp_path: Path) -> None:
 
 def test_significance_counts_all_extracted_pairs(tmp_path: Path) -> None:
     pairs = sum(int(line.split(b" ||| ")[4].split()[2]) for line in LINES)
-    expected = best(values_of(Significance(pairs)), 3877)
+    expected = best(Significance(pairs), 3877)
     assert pruned(TABLE, tmp_path / "out", by="significance", keep=0.2) == expected
 
 
@@ -110,7 +108,7 @@ def test_relative_entropy() -> None:
 
 @pytest.mark.parametrize("share", [1e-9, 0.1, 0.2, 0.5, 0.9999, 1])
 def test_the_exact_share_is_kept(tmp_path: Path, share: float) -> None:
-    expected = best(values_of(JointCount()), max(1, round(share * len(LINES))))
+    expected = best(JointCount(), max(1, round(share * len(LINES))))
     assert pruned(TABLE, tmp_path / "out", keep=share) == expected
     assert not check_table(tmp_path / "out").problems
 
@@ -141,7 +139,7 @@ def test_the_best_lines_of_each_source(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", ["out.gz", "out.zst", "out"])
 def test_processes_do_not_matter(tmp_path: Path, name: str) -> None:
-    expected = best(values_of(JointCount()), 3877)
+    expected = best(JointCount(), 3877)
     assert pruned(TABLE, tmp_path / name, keep=0.2, processes=2) == expected
 
 
@@ -238,7 +236,7 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
         prune(TABLE, output, config, RelativeEntropy(), block_lines=BLOCK_LINES)
     prune(TABLE, output, PruneConfig(keep=0.1, processes=1), JointCount(), block_lines=BLOCK_LINES, log=said.append)
     assert said == [f"{output}: resuming after chunk 1 of an interrupted run"]
-    assert read_bytes(output).splitlines(keepends=True) == best(values_of(JointCount()), 1938)
+    assert read_bytes(output).splitlines(keepends=True) == best(JointCount(), 1938)
     assert [path.name for path in tmp_path.iterdir()] == ["out.gz"]
 
 
@@ -253,7 +251,7 @@ def test_a_killed_run_is_resumed(tmp_path: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", script], env=os.environ, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert not output.exists()
-    assert pruned(TABLE, output, keep=0.2) == best(values_of(JointCount()), 3877)
+    assert pruned(TABLE, output, keep=0.2) == best(JointCount(), 3877)
     assert not list(tmp_path.glob(".*values*"))
 
 
@@ -281,7 +279,12 @@ def test_a_reordering_table_of_sources(tmp_path: Path) -> None:
 
 def test_another_reordering_table_leaves_both_outputs(tmp_path: Path) -> None:
     table, reordering = tmp_path / "table", tmp_path / "reordering"
-    outputs = {"by": "1", "keep": 1.0, "output": tmp_path / "small", "reordering": (reordering, tmp_path / "out")}
+    outputs: dict[str, Any] = {
+        "by": "1",
+        "keep": 1.0,
+        "output": tmp_path / "small",
+        "reordering": (reordering, tmp_path / "out"),
+    }
     table.write_bytes(b"a ||| b ||| 1\na ||| c ||| 1\n")
     for lines in (b"a ||| b ||| 0.5\n", b"a ||| c ||| 0.5\na ||| b ||| 0.5\n", b""):
         reordering.write_bytes(lines)
