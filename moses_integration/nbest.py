@@ -157,8 +157,8 @@ def segments_of(entry: NbestEntry) -> list[Segment]:
         sources, ranges = ([[int(position) for position in side[i].split(b"-")] for side in sides] for i in (0, 1))
     except (IndexError, ValueError) as error:
         raise ListFault(
-            f"an entry of sentence {entry.sentence} has no segmentation after its total; decode with "
-            "-include-segmentation-in-n-best"
+            f"an entry of sentence {entry.sentence} has no segmentation after its total, which scorers of phrases "
+            "need; decode with -include-segmentation-in-n-best, or give scorers of sentences only"
         ) from error
     words = words_of(entry.words)
     # A phrase ends where the next one begins. An empty phrase has a range of one word, its position. At the start of a

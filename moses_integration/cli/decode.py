@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from moses_integration.cli import system_options
 from moses_integration.prepared_text import work_folder
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_output, add_quiet_option, positive
-from phrasescore.errors import UsageError, spelled
+from phrasescore.cli.options import add_nbest_option, add_output, add_quiet_option, nbest_of
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input, require_writable
 
 if TYPE_CHECKING:
@@ -34,12 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
     system_options.add_source_option(parser)
     add_output(parser, "translations (default: standard output)")
-    parser.add_argument(
-        "--nbest",
-        nargs=2,
-        metavar=("FILE", "SIZE"),
-        help="write n-best lists of SIZE distinct translations, tokenised, to FILE, too",
-    )
+    add_nbest_option(parser, "write n-best lists of SIZE distinct translations, tokenised, to FILE, too")
     parser.add_argument(
         "--work",
         type=Path,
@@ -65,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.vocabulary import WordCounts
     from phrasescore.words import split_words
 
-    nbest = NbestRequest(Path(args.nbest[0]), _size(args.nbest[1])) if args.nbest else None
+    found = nbest_of(args)
+    nbest = NbestRequest(*found) if found else None
     require_one_standard_input(args.ini, args.source)
     require_writable(args.output, nbest.path if nbest else None, inputs=(args.ini, args.source))
     reporter = Reporter(quiet=args.quiet)
@@ -94,10 +89,3 @@ def run(args: argparse.Namespace) -> int:
             return 0
         write_translations(ini, args.output, read_lines(tokens))
     return 0
-
-
-def _size(text: str) -> int:
-    try:
-        return positive(text)
-    except (ValueError, argparse.ArgumentTypeError):
-        raise UsageError(f"{spelled('nbest')}: {text} is not a size of a list; give FILE SIZE") from None

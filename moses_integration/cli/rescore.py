@@ -36,7 +36,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "phrasescore-smt rescore --nbest test.nbest --source test.en --weights weights.json -o test.out",
         ),
     )
-    parser.add_argument("--nbest", type=Path, required=True, metavar="FILE", help="n-best lists")
+    parser.add_argument(
+        "--nbest",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="n-best lists; translations that only later lists have are added to the first list",
+    )
     parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="source sentences of the lists")
     options.add_output(parser, "weights (JSON) with --reference, translations with --weights", None, required=True)
     parser.add_argument(
@@ -61,7 +68,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "number per list entry; COLUMN is a column of the model (docs/rescoring.md); may be given several times",
     )
     options.add_backoff_option(parser, "that of the first KENLM feature of the ini; with --weights that of tuning")
-    system_options.add_seeds_option(options.add_section_options(parser, "tuning", WeightSearch), "1 2 3")
+    tuning = options.add_section_options(parser, "tuning", WeightSearch)
+    system_options.add_seeds_option(tuning, "1 2 3")
+    tuning.add_argument(
+        "--mbr",
+        action="store_const",
+        const=True,
+        help="choose the translation with the highest expected BLEU (minimum Bayes risk), not that with the highest "
+        "total; --weights then chooses so, too",
+    )
     options.add_sharing_options(parser.add_argument_group("sharing the work"))
     system_options.add_prepared_option(parser)
     options.add_device_options(parser)
@@ -79,8 +94,8 @@ def run(args: argparse.Namespace) -> int:
     inputs = (args.source, *(args.reference or ()), args.ini, args.weights, args.backoff, *numbers)
     # --nbest-output may replace the input list.
     require_writable(args.output, args.nbest_output, inputs=(*inputs, *files_of_models(numbers)))
-    require_writable(args.output, inputs=[args.nbest])
-    require_one_standard_input(args.nbest, args.source, *(args.reference or ()))
+    require_writable(args.output, inputs=args.nbest)
+    require_one_standard_input(*args.nbest, args.source, *(args.reference or ()))
     labels = [spec.label for spec in args.scorer]
     for label in labels:
         if labels.count(label) > 1:
@@ -91,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         (_apply if args.weights else _tune)(args, rescorer, reporter)
     except ListFault as fault:
-        raise UserError(f"{display_name(args.nbest)}: {fault.reason}") from fault
+        raise UserError(f"{', '.join(map(display_name, args.nbest))}: {fault.reason}") from fault
     return 0
 
 
@@ -126,7 +141,7 @@ def _apply(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> 
     from phrasescore.files import read_lines, write_lines
     from phrasescore.text import text_lines
 
-    options.refuse_idle(args, ["seeds", "restarts"], f"with {spelled('weights')}, which are tuned")
+    options.refuse_idle(args, ["seeds", "restarts", "mbr"], f"with {spelled('weights')}, which are tuned")
     tuned = TunedWeights.read(args.weights)
     models = files_of_models(spec.path for spec in tuned.choices(args.scorer))
     require_writable(args.output, args.nbest_output, inputs=models)

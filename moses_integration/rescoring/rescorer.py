@@ -20,7 +20,9 @@ from moses_integration.rescoring.features import (
     needs_backoff,
     share_scoring,
 )
+from moses_integration.rescoring.minimum_risk import rank_by_gain, tune_scale
 from moses_integration.rescoring.reranking import (
+    ADDED,
     add_scores,
     best_of,
     check_dense,
@@ -29,6 +31,7 @@ from moses_integration.rescoring.reranking import (
     rerank,
     starting_weights,
     tune_on_list,
+    unite,
 )
 from moses_integration.rescoring.tuned_weights import TunedWeights
 from moses_integration.tuning.candidates import from_nbest
@@ -46,8 +49,8 @@ from phrasescore.workers import available_cores
 class Rescorer:
     """Adds features to an n-best list."""
 
-    nbest: Path
-    """The list."""
+    nbest: Sequence[Path]
+    """The lists; translations that only later lists have are added to the first one."""
     scorers: Sequence[FeatureSpec]
     log: Log
     backoff: Path | None = None
@@ -58,6 +61,8 @@ class Rescorer:
     scheduler: str | None = None
     nbest_output: Path | None = None
     """File for the reranked list."""
+    mbr: bool | None = None
+    """Whether to tune the scale of minimum Bayes risk, too."""
 
     def tune(
         self, output: Path, dev: DevSet, ini: MosesIni | None, seeds: Sequence[int], restarts: int, facts: Any
@@ -74,7 +79,7 @@ class Rescorer:
         backoff = self._backoff_of(ini)
         device = self._device(self.scorers)
         # Hash the list before writing, because the new list may replace it.
-        facts = {"list": described(self.nbest), **facts, "entries": len(entries)}
+        facts = {"lists": [described(path) for path in self.nbest], **facts, "entries": len(entries)}
         with share_scoring(len(entries), device, self.processes, self.scheduler) as workers:
             features = load_features(self.scorers, device, backoff, workers)
             entries, seconds = self._score(entries, features, source)
@@ -90,17 +95,21 @@ class Rescorer:
             self.log(f"seed {seed}: dev BLEU {tunings[-1].bleu:.2f}")
         seconds["tuning"] = round(time.monotonic() - started, 1)
         best = max(tunings, key=lambda tuning: tuning.bleu)
+        ranked, scale, dev_bleu = rerank(entries, best.weights), None, {"before": before, "oracle": oracle}
+        if self.mbr:
+            scale, dev_bleu["mbr"] = tune_scale(ranked, dev.translations)
+            self.log(f"minimum Bayes risk: scale {scale:g}, dev BLEU {dev_bleu['mbr']:.2f}")
         if self.nbest_output:
-            write_nbest(self.nbest_output, rerank(entries, best.weights))
-        mean, deviation = spread([tuning.bleu for tuning in tunings])
+            write_nbest(self.nbest_output, rank_by_gain(ranked, scale) if scale else ranked)
+        dev_bleu["mean"], dev_bleu["standard_deviation"] = spread([tuning.bleu for tuning in tunings])
         path = Path(ini.name) if ini else None
         digest = sha256_of(backoff) if backoff else None
-        TunedWeights(output, path, backoff, digest, self.scorers, digests, best.weights).write(
+        TunedWeights(output, path, backoff, digest, self.scorers, digests, best.weights, scale).write(
             {
                 **facts,
                 "computing": {"device": str(device.torch_device), "precision": device.precision},
                 "versions": versions(),
-                "dev_bleu": {"before": before, "mean": mean, "standard_deviation": deviation, "oracle": oracle},
+                "dev_bleu": dev_bleu,
                 "seconds": seconds,
                 "runs": [{"seed": tuning.seed, "bleu": tuning.bleu, "weights": tuning.weights} for tuning in tunings],
             }
@@ -121,30 +130,34 @@ class Rescorer:
             tuned.require_same(specs, features, backoff)
             entries, _ = self._score(entries, features, source)
         ranked = rerank(entries, tuned.weights)
+        if tuned.mbr_scale:
+            ranked = rank_by_gain(ranked, tuned.mbr_scale)
         if self.nbest_output:
             write_nbest(self.nbest_output, ranked)
         return best_of(ranked, len(source))
 
     def _read(self, source: Sequence[bytes], dense: Container[str]) -> list[NbestEntry]:
-        """Read the list without position tags; labels in `dense` are known to be no sparse features."""
-        entries = [replace(entry, words=strip_tags(entry.words)) for entry in read_nbest(self.nbest)]
-        self.log(f"{display_name(self.nbest)}: {len(entries):,} translations of {len(source):,} sentences")
+        """Read the lists without position tags; labels in `dense` are known to be no sparse features."""
+        lists = []
+        for path in self.nbest:
+            lists.append([replace(entry, words=strip_tags(entry.words)) for entry in read_nbest(path)])
+            self.log(f"{display_name(path)}: {len(lists[-1]):,} translations of {len(source):,} sentences")
         # Check before the slow scoring.
-        check_dense(entries, dense)
-        return entries
+        check_dense(lists[0], dense)
+        return unite(lists[0], lists[1:]) if len(lists) > 1 else lists[0]
 
     def _weights_of_list(self, ini: MosesIni | None, entry: NbestEntry) -> Weights:
         """Return the ini's weights for the features of an entry; without an ini all are 1."""
         if ini is None:
-            return {label: [1.0] * len(values) for label, values in entry.features().items()}
+            return {label: [float(label != ADDED)] * len(values) for label, values in entry.features().items()}
         try:
             # The ini of another toolkit's list may have weights only, without feature lines.
             return starting_weights(entry, ini.weights() | ini.weights_of_features(), [])
         except ListFault as fault:
             problem = fault.reason.split(";")[0]
             raise UserError(
-                f"{ini.name}: does not belong to {self.nbest}, which {problem}; give the ini that the list was decoded "
-                "with"
+                f"{ini.name}: does not belong to {self.nbest[0]}, which {problem}; give the ini that the list was "
+                "decoded with"
             ) from fault
 
     def _backoff_of(self, ini: MosesIni | None) -> Path | None:

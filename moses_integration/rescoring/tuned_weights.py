@@ -18,7 +18,7 @@ from phrasescore.files import sha256_of, write_json
 from phrasescore.files.documents import read_json
 from phrasescore.model_files import described
 
-SCHEMA = 3
+SCHEMA = 4
 _LARGEST_WEIGHT = float(np.finfo(np.float32).max)
 """Moses stores weights in 32 bits."""
 
@@ -39,6 +39,8 @@ class TunedWeights:
     """Model fingerprints by label, None for a file of numbers."""
     weights: Weights
     """Weights of all features, including the added ones."""
+    mbr_scale: float | None = None
+    """Scale of minimum Bayes risk, None without it."""
 
     @classmethod
     def read(cls, path: Path) -> TunedWeights:
@@ -46,6 +48,7 @@ class TunedWeights:
         report = read_json(path, "tune again")
         try:
             ini, backoff, scorers = report["ini"], report["backoff"], report["scorers"]
+            scale = report["mbr_scale"]
             found = cls(
                 path,
                 Path(ini["path"]) if ini else None,
@@ -54,8 +57,10 @@ class TunedWeights:
                 [FeatureSpec(one["label"], Path(one["path"]), one["column"]) for one in scorers],
                 {one["label"]: one["sha256"] for one in scorers},
                 {label: [_weight(value) for value in values] for label, values in report["weights"].items()},
+                scale if scale is None else _weight(scale),
             )
-            if report["schema"] != SCHEMA or not found.digests.keys() <= found.weights.keys():
+            is_current = report["schema"] == SCHEMA and (scale is None or scale > 0)
+            if not is_current or not found.digests.keys() <= found.weights.keys():
                 raise ValueError
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: is not a file of weights that `rescore` wrote; tune first") from error
@@ -72,6 +77,7 @@ class TunedWeights:
             "scorers": scorers,
             "backoff": self.backoff and {"path": str(self.backoff.resolve()), "sha256": self.backoff_digest},
             **report,
+            "mbr_scale": self.mbr_scale,
             "weights": self.weights,
         }
         write_json(self.path, content)

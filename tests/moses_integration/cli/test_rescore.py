@@ -71,7 +71,7 @@ def test_tuning_reports_and_applying_keeps_the_promise(
     ]
     assert all(len(one["sha256"]) == 64 for one in report["scorers"])
     assert report["entries"] == len(list(read_nbest(data / "nbest")))
-    files = [report["ini"], report["list"], report["source"], *report["references"]]
+    files = [report["ini"], *report["lists"], report["source"], *report["references"]]
     given = [MINI / "moses.ini", data / "nbest", data / "dev.en", data / "dev.fr"]
     assert files == [{"path": str(path), "sha256": sha256_of(path)} for path in given]
     assert report["computing"] == {"device": "cpu", "precision": "fp32"}
@@ -90,6 +90,44 @@ def test_tuning_reports_and_applying_keeps_the_promise(
     assert [next(e.words for e in entries if e.sentence == number) for number in range(SENTENCES)] == lines
     assert {tuple(entry.features())[-2:] for entry in entries} == {("RNN", "WP")}
     assert sorted(entry.words for entry in entries) == sorted(entry.words for entry in read_nbest(data / "nbest"))
+
+
+def test_lists_of_two_systems(rescore: Rescore, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tuning and applying see the same united list; minimum Bayes risk keeps its dev BLEU."""
+    network, other = tmp_path / "s2s", tmp_path / "other.nbest"
+    shutil.copytree(NETWORK, network)
+    described = json.loads((network / "config.json").read_text())
+    (network / "config.json").write_text(json.dumps({**described, "sentences": {}}))
+    references = (data / "dev.fr").read_text().splitlines()
+    other.write_text("".join(f"{n} ||| {text} ||| -1\n{n} ||| {text} . ||| -2\n" for n, text in enumerate(references)))
+    lists = ("--nbest", data / "nbest", other, "--source", data / "dev.en", "--prepared", "-q")
+    tune = ("--reference", data / "dev.fr", "--ini", MINI / "moses.ini", *QUICK[:3], *QUICK[-4:])
+    weights, out = tmp_path / "weights.json", tmp_path / "out"
+    outputs = [tmp_path / "tuned.nbest", tmp_path / "applied.nbest"]
+
+    def run(*arguments: object) -> int:
+        return main(["rescore", *map(str, (*lists, *arguments))])
+
+    wrong = run(*tune, "--scorer", f"RNN={NETWORK}", "-o", weights)
+    said = sentence_of(wrong, capsys.readouterr().err.encode())
+    assert f"{data / 'nbest'}, {other}: an entry of sentence 0 has no segmentation" in said
+    assert "give scorers of sentences only" in said
+    assert run(*tune, "--scorer", f"S2S={network}", "--mbr", "-o", weights, "--nbest-output", outputs[0]) == 0
+    assert run("--weights", weights, "-o", out, "--nbest-output", outputs[1], *QUICK[-4:]) == 0
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+    report = json.loads(weights.read_text())
+    assert [one["path"] for one in report["lists"]] == [str(data / "nbest"), str(other)]
+    assert [*report["weights"]][-2:] == ["Added0", "S2S"]
+    before, mbr = report["dev_bleu"]["before"], report["dev_bleu"]["mbr"]
+    # Before tuning, each choice is the best one of the first list.
+    best: dict[int, bytes] = {}
+    for entry in read_nbest(data / "nbest"):
+        best.setdefault(entry.sentence, entry.words)
+    assert 100 * corpus_bleu([*best.values()], read_references([data / "dev.fr"])) == pytest.approx(before)
+    assert before < report["dev_bleu"]["mean"]
+    assert 100 * corpus_bleu(list(read_lines(out)), read_references([data / "dev.fr"])) == pytest.approx(mbr)
+    assert rescore(*DEV, "--weights", weights, "-o", out, "-q") == 1
+    assert "has 0 values of the feature Added0 where the weights have 1; give" in capsys.readouterr().err
 
 
 def test_no_scorer_tunes_the_old_weights(rescore: Rescore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -291,6 +329,7 @@ def test_scorers_with_one_label(rescore: Rescore, capsys: pytest.CaptureFixture[
     ("arguments", "message"),
     [
         ([*DEV, "--weights", "x", "--seeds", "1"], "--seeds: changes nothing with --weights, which are tuned; leave"),
+        ([*DEV, "--weights", "x", "--mbr"], "--mbr: changes nothing with --weights, which are tuned; leave"),
         ([*DEV, "--weights", "x", "--restarts", "0"], "--restarts: changes nothing with --weights"),
         ([*DEV, "--weights", "TUNED", "--ini", "x"], "--ini: changes nothing with --weights and --prepared"),
         ([*DEV, "--weights", "TUNED", "--backoff", "lm"], "--backoff: changes nothing without a neural language model"),
