@@ -58,7 +58,7 @@ class SmallSystem:
         width = len(self.weights["T"])
         (folder / "table").write_bytes(
             b"".join(
-                b" ||| ".join((b" ".join(line.source), b" ".join(line.target), _numbers(line.scores), _points(line)))
+                b" ||| ".join((b" ".join(line.source), b" ".join(line.target), _numbers(line.scores), *_points(line)))
                 + b"\n"
                 for line in self.lines
             )
@@ -164,8 +164,9 @@ def _probabilities(draw: random.Random, count: int) -> tuple[float, ...]:
     return tuple(0.0 if draw.random() < 0.03 else draw.uniform(0.001, 1.0) for _ in range(count))
 
 
-def _points(line: Line) -> bytes:
-    return b" ".join(b"%d-%d" % point for point in line.alignment)
+def _points(line: Line) -> list[bytes]:
+    """Return the field of the alignment, if there is one."""
+    return [b" ".join(b"%d-%d" % point for point in line.alignment)] if line.alignment else []
 
 
 def _numbers(values: Sequence[float]) -> bytes:
