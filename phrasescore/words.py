@@ -10,7 +10,6 @@ import math
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from hashlib import blake2b
 
 _LONGEST_QUOTE = 40
@@ -59,7 +58,6 @@ def quote(text: bytes) -> str:
     return shown if len(shown) <= _LONGEST_QUOTE else shown[: _LONGEST_QUOTE - 3] + "..."
 
 
-@lru_cache(maxsize=1 << 14)
 def moses_number(token: bytes) -> float:
     """Parse a number of a table as Moses does: to the nearest 32-bit float, infinite on overflow.
 

@@ -85,12 +85,8 @@ class LanguageModel(ContextFeature):
         self._new_state: type[kenlm.State] = State
         self._start_anew()
 
-    def _limit_memory(self) -> None:
-        if len(self._states) > _MOST_STATES:
-            self._start_anew()
-
     def _start_anew(self) -> None:
-        """Drop all states, so that the present sentence cannot be extended any more."""
+        """Drop all states but those of `<s>` and of no context."""
         start, nothing = self._new_state(), self._new_state()
         self._model.BeginSentenceWrite(start)
         self._model.NullContextWrite(nothing)
@@ -98,21 +94,31 @@ class LanguageModel(ContextFeature):
         self._state_numbers: dict[kenlm.State, int] = {}
         self._start, self._nothing = self._number(start), self._number(nothing)
         self._words = _WordNumbers()
-        self._word_LP, self._length_P = self._words.matrix([])
         self._cached_key = np.full(_CACHED, -1, np.int64)
         self._cached_score, self._cached_state = np.zeros(_CACHED), np.zeros(_CACHED, np.int64)
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
         """Return ln p of the words whose n-gram is inside the phrase; estimate the others by shorter n-grams."""
-        self._limit_memory()
-        word_LT, _ = self._words.matrix(phrases)
-        score_LT, _ = self._walk(np.full(len(phrases), self._nothing), word_LT)
-        full_T1, inside_T1 = score_LT.sum(axis=0)[:, None], score_LT[self._context :].sum(axis=0)[:, None]
+        score_TL = [self._without_context(phrase) for phrase in phrases]
+        full_T1 = np.array([sum(score_L) for score_L in score_TL], np.float64)[:, None]
+        inside_T1 = np.array([sum(score_L[self._context :]) for score_L in score_TL], np.float64)[:, None]
+        require_log_probs(full_T1, self.path)
         return inside_T1 * LN_10, full_T1 * LN_10 - inside_T1 * LN_10
+
+    def _without_context(self, phrase: Words) -> list[float]:
+        """Return log10 p of each word given the previous words of the phrase."""
+        before, after = self._new_state(), self._new_state()
+        self._model.NullContextWrite(before)
+        score_L = []
+        for word in phrase:
+            score_L.append(self._model.BaseScore(before, as_text(word), after))
+            before, after = after, before
+        return score_L
 
     def begin(self, options: Options) -> int:
         """Return the state of `<s>`."""
-        self._limit_memory()
+        if len(self._states) > _MOST_STATES:
+            self._start_anew()
         self._phrase_O = options.phrase_O
         self._word_LP, self._length_P = self._words.matrix(options.phrases)
         # The state after a long phrase does not depend on the state before it.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Set
-from functools import lru_cache
 from pathlib import Path
 
 from moses_integration.decoder.phrases import TargetPhrase, Words, words_of
@@ -150,12 +149,7 @@ def _floored_logs(scores: bytes, width: int, promise: str) -> tuple[float, ...]:
     if len(probabilities) != width:
         reason = f"has {counted(len(probabilities), 'score')} where {promise}"
         raise LineFault("line", reason, "run `phrasescore check` on the table")
-    return tuple(map(_floored_log, probabilities))
-
-
-@lru_cache(maxsize=1 << 14)
-def _floored_log(probability: float) -> float:
-    return max(single(math.log(probability)), LOWEST_LOG) if probability > 0 else LOWEST_LOG
+    return tuple(max(single(math.log(p)), LOWEST_LOG) if p > 0 else LOWEST_LOG for p in probabilities)
 
 
 def _error(path: Path, row: int, fault: LineFault) -> UserError:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from moses_integration.decoder import context
 from moses_integration.decoder.context import LanguageModel
 from moses_integration.decoder.phrases import Words
 from phrasescore.errors import UserError
@@ -49,3 +50,19 @@ def test_minus_infinity_is_no_score(language_models: list[Path], tmp_path: Path)
     _, [behind] = feature.extend(np.array([start]), np.array([0]), is_end=False)
     with refused:
         feature.extend(np.array([behind]), np.array([1]), is_end=False)
+
+
+def test_scores_do_not_depend_on_the_cache(language_models: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def scores() -> list[float]:
+        feature, found = loaded(language_models[1]), []
+        for phrases in (PHRASES, PHRASES[::-1]):
+            start = feature.begin(options_of(phrases))
+            first, states = feature.extend(np.full(2, start), np.arange(2), is_end=False)
+            last, _ = feature.extend(np.repeat(states, 2), np.tile(np.arange(2), 2), is_end=True)
+            found += [*first.ravel(), *last.ravel()]
+        return found
+
+    expected = scores()
+    monkeypatch.setattr(context, "_CACHED", 1)
+    monkeypatch.setattr(context, "_MOST_STATES", 0)
+    assert scores() == expected
