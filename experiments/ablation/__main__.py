@@ -47,10 +47,13 @@ def run(args: argparse.Namespace) -> int:
     config = read_config(path if path.exists() else Path(args.config), args.set)
     folder = args.output or Path("results/ablation") / Path(args.config).stem
     options = {"origin": args.origin, "cache": args.cache}
-    report = Ablation(config, folder, options, log, args.processes).run()
+    ablation = Ablation(config, folder, options, log, args.processes)
+    report = ablation.run()
     write_page(report, folder)
     print(shown(summary(report)))
     print(f"Everything is in {folder}: report.html, report.json, summary.json, system/, the networks, rows/.")
+    systems = " ".join(f"--system {name}={ini}" for name, ini in ablation.tuned_systems().items())
+    print(f"To translate sentences on a page: {Path(sys.executable).with_name('phrasescore-smt')} serve {systems}")
     return 0
 
 

@@ -340,6 +340,11 @@ class Ablation:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
+    def tuned_systems(self) -> dict[str, Path]:
+        """Return the moses.ini of the first training and seed of each row that translates without rescoring."""
+        seed = self._config.seeds[0]
+        return {row.label: self._work(row, seed) / "moses.ini" for row in self._config.rows if not row.listed}
+
     def _output(self, row: Row, seed: int, part: str) -> Path:
         return self._work(row, seed) / f"{part}.out"
 

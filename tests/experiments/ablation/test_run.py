@@ -22,6 +22,7 @@ from experiments.steps import Json
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.metrics import measure, p_value_over_runs
 from moses_integration.nbest import NbestEntry
+from moses_integration.per_text.context_sections import networks_of
 from moses_integration.per_text.position_tags import strip_tags
 from moses_integration.rescoring.reranking import add_scores
 from moses_integration.toolkits.embedded import EmbeddedToolkit
@@ -197,6 +198,14 @@ def copy(ran: Ran) -> Iterator[Path]:
     yield shutil.copytree(kept, ran.folder, ignore=shutil.ignore_patterns("*.cache"))
     shutil.rmtree(ran.folder, ignore_errors=True)
     kept.rename(ran.folder)
+
+
+def test_tuned_systems_are_complete(ran: Ran) -> None:
+    systems = Ablation(read_config(ran.config), ran.folder, {"origin": ran.origin}, silent).tuned_systems()
+    assert [*systems] == [name for name in ran.rows if name != RESCORED]
+    assert [bool(networks_of(MosesIni.read(ini))) for ini in systems.values()] == ["CTX" in name for name in systems]
+    for ini in systems.values():
+        MosesIni.read(ini).require_files()
 
 
 def test_a_row_has_the_features_that_its_name_says(ran: Ran) -> None:

@@ -59,7 +59,8 @@ class RunningServer:
 @contextmanager
 def running(*arguments: str | Path) -> Iterator[RunningServer]:
     """Start a server with two processes, and stop it like Ctrl-C does."""
-    start = command("serve", *arguments, "--port", "0", "--processes", "2")
+    # A busy machine may need longer than the default time limit.
+    start = command("serve", "--max-seconds", "100", *arguments, "--port", "0", "--processes", "2")
     with subprocess.Popen(start, stderr=subprocess.PIPE, env=environment(), text=True) as process:
         assert process.stderr is not None
         lines = []
