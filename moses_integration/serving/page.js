@@ -2,6 +2,7 @@
 "use strict";
 
 const NBEST = 10;
+const OPTIONS = 8;
 const byId = (id) => document.getElementById(id);
 
 function element(tag, options = {}, ...children) {
@@ -41,8 +42,10 @@ function columnTable(columns) {
 function optionTable(phrase, words) {
   const chosen = words.slice(...phrase.target).join(" ");
   const inContext = phrase.options.some((option) => option.without_sentence !== undefined);
-  const rows = phrase.options.map((option) => {
-    const text = option.words.join(" ");
+  const textOf = (option) => option.words.join(" ");
+  const first = phrase.options.filter((option, rank) => rank < OPTIONS || textOf(option) === chosen);
+  const rows = first.map((option) => {
+    const text = textOf(option);
     const name = inContext ? "in context" : "target given source";
     const probability = option.columns[name];
     const bars = [];
@@ -74,7 +77,7 @@ function details(translation, phrase) {
   if (!Object.keys(phrase.columns).length) {
     return [heading, element("p", { className: "small" }, "This word is not in the phrase table, so it is copied.")];
   }
-  const options = phrase.options.length > 1 ? [element("h3", {}, "Options of this source phrase"), optionTable(phrase, translation.words)] : [];
+  const options = phrase.options.length > 1 ? [element("h3", {}, "Best options of this source phrase"), optionTable(phrase, translation.words)] : [];
   return [heading, columnTable(phrase.columns), ...options];
 }
 
