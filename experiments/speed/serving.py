@@ -1,6 +1,6 @@
 """Load a server with concurrent clients: latency, CPU time, memory, and whether any answer is lost or wrong.
 
-    python -m experiments.speed.serving --text test.en --requests 10000 --kills 20 -- tuned.ini --processes 2
+    python -m experiments.speed.serving --text test.en --requests 10000 --kills 20 -- tuned.ini
 
 Options after `--` are those of `phrasescore-smt serve`. A request has one sentence. Each twentieth request is
 malformed and must be rejected. Answers to the same sentence must be equal. Linux only.
@@ -8,6 +8,7 @@ malformed and must be rejected. Answers to the same sentence must be equal. Linu
 
 from __future__ import annotations
 
+import argparse
 import http.client
 import json
 import os
@@ -176,8 +177,8 @@ def _memory(server: int) -> float:
     return sum(int(number) for rollup in rollups for number in re.findall(r"(?m)^Pss: +(\d+)", rollup)) / 1024
 
 
-def main() -> None:
-    """Print the figures as JSON."""
+def parse_arguments() -> argparse.Namespace:
+    """Return the options."""
     parser = CommandParser(prog="python -m experiments.speed.serving", description=__doc__)
     parser.add_argument("--text", type=Path, required=True, help="source sentences, prepared with --prepared")
     parser.add_argument("--prepared", action="store_true", help="the text is prepared")
@@ -186,7 +187,12 @@ def main() -> None:
     parser.add_argument("--clients", type=positive, default=8)
     parser.add_argument("--kills", type=lambda text: whole_number(text, 0), default=0, help="processes to kill")
     parser.add_argument("serve", nargs="+", help="arguments of `phrasescore-smt serve`")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Print the figures as JSON."""
+    args = parse_arguments()
     options = {"prepared": args.prepared} | ({"system": args.system} if args.system else {})
     print(json.dumps(measure(args.serve, args.text, args.requests, args.clients, args.kills, options), indent=1))
 

@@ -57,10 +57,12 @@ class RunningServer:
 
 
 @contextmanager
-def running(*arguments: str | Path) -> Iterator[RunningServer]:
-    """Start a server with two processes, and stop it like Ctrl-C does."""
-    # A busy machine may need longer than the default time limit.
-    start = command("serve", "--max-seconds", "100", *arguments, "--port", "0", "--processes", "2")
+def running(*arguments: str | Path, seconds: int = 100) -> Iterator[RunningServer]:
+    """Start a server with two processes, and stop it like Ctrl-C does.
+
+    The default time limit is longer than that of the command, because the machine may be busy.
+    """
+    start = command("serve", *arguments, "--max-seconds", str(seconds), "--port", "0", "--processes", "2")
     with subprocess.Popen(start, stderr=subprocess.PIPE, env=environment(), text=True) as process:
         assert process.stderr is not None
         lines = []
