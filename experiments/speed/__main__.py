@@ -33,6 +33,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Any]] = {
         args.table, args.device, args.annotated_lines, args.repetitions, args.processes
     ),
     "language-model": lambda args: decoding.measure_language_model(args.device, args.preset, args.repetitions),
+    "decoder": lambda args: decoding.measure_decoder(args.system, args.text),
     "long-sentences": lambda args: decoding.measure_long_sentences(),
     "tests": lambda args: run_gpu_tests(),
 }
@@ -46,6 +47,8 @@ def parse_arguments() -> argparse.Namespace:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("--table", type=Path, default=_TABLE, help="phrase table; the default is a small one")
+    parser.add_argument("--system", type=Path, default=decoding.SYSTEM, help="moses.ini for the decoder")
+    parser.add_argument("--text", type=Path, default=decoding.TEXT, help="prepared text for the decoder")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N]")
     parts = [part for part in PARTS if part != "tests"]
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=parts, help="what to measure")

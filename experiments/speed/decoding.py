@@ -1,21 +1,28 @@
-"""Measure decoding of long sentences, and the query rate of the neural language model.
+"""Measure decoding of a text and of long sentences, and the query rate of the neural language model.
 
 `experiments.ablation` measures the decoding time of tuned systems with networks.
 """
 
 from __future__ import annotations
 
+import os
+import resource
+import subprocess
 import time
+from dataclasses import dataclass
 from itertools import chain, cycle, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from timeit import repeat, timeit
 from typing import Any
 
 import numpy as np
 import torch
 
+from moses_integration.decoder.graph import SearchGraph
+from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import Translating
-from moses_integration.decoder.phrases import words_of
+from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
@@ -27,10 +34,67 @@ from phrasescore.model_folder import TrainedLanguageModel
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary
 
-_SYSTEM, _TEXT = Path("tests/data/mini/moses.tuned.ini"), Path("tests/data/mini/test.en")
+SYSTEM, TEXT = Path("tests/data/mini/moses.tuned.ini"), Path("tests/data/mini/test.en")
 _LENGTHS = (25, 250, 1000, 4000)
 _LISTED = 100
 _QUERIES = 4096
+
+
+@dataclass(frozen=True)
+class _BestScore:
+    """Task: the model score of the best translation."""
+
+    needs_arcs = False
+
+    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> float:
+        best = graph.best()
+        return best.score if best else -np.inf
+
+
+def measure_decoder(system: Path, text: Path) -> dict[str, Any]:
+    """Measure sentences per CPU second of one core without loading, mean model score and peak memory.
+
+    The first pass over a text also parses the options of its phrases, which Moses does while it loads; the second pass
+    is search only. With MOSES_HOME set, Moses' normal search and cube pruning are measured, too.
+    """
+    ini = MosesIni.read(system)
+    sentences = [words_of(line) for line in read_lines(text)]
+    decoder = SentenceDecoder(ini, read_settings(ini), sentences)
+
+    def decode() -> dict[str, float]:
+        start = time.process_time()
+        scores = [decoder.run(_BestScore(), number) for number in range(len(sentences))]
+        rate = len(sentences) / (time.process_time() - start)
+        return {"sentences per CPU second": rate, "mean model score": float(np.mean(scores))}
+
+    found: dict[str, Any] = {"first pass": decode(), "second pass": decode()}
+    found["peak MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    if home := os.environ.get("MOSES_HOME"):
+        switches = {"moses": ("0",), "moses, cube pruning": ("1", "-cube-pruning-pop-limit", "1000")}
+        for name, chosen in switches.items():
+            found[name] = _measure_moses(Path(home), system, text, ("-search-algorithm", *chosen))
+    return found
+
+
+def _measure_moses(home: Path, system: Path, text: Path, switches: tuple[str, ...]) -> dict[str, float]:
+    """Measure Moses as `measure_decoder` does; a run with one sentence gives the time of loading."""
+    lines = list(read_lines(text))
+    with TemporaryDirectory() as folder:
+        source, nbest = Path(folder, "source"), Path(folder, "nbest")
+
+        def seconds(number: int) -> float:
+            source.write_bytes(b"".join(line + b"\n" for line in lines[:number]))
+            moses = [home.resolve() / "bin/moses", "-v", "0", "-threads", "1", "-f", system.resolve(), "-i", source]
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            subprocess.run(
+                [*moses, *switches, "-n-best-list", nbest, "1"], cwd=system.parent, check=True, capture_output=True
+            )
+            return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+        loading = seconds(1)
+        rate = (len(lines) - 1) / (seconds(len(lines)) - loading)
+        scores = [float(line.split(b" ||| ")[3]) for line in read_lines(nbest)]
+    return {"sentences per CPU second": rate, "mean model score": float(np.mean(scores))}
 
 
 def measure_long_sentences() -> dict[str, Any]:
@@ -38,8 +102,8 @@ def measure_long_sentences() -> dict[str, Any]:
 
     Sentences are concatenated from a text, which is repeated. The distortion limit is the default of Moses.
     """
-    ini = MosesIni.read(_SYSTEM)
-    text = cycle(chain.from_iterable(map(words_of, read_lines(_TEXT))))
+    ini = MosesIni.read(SYSTEM)
+    text = cycle(chain.from_iterable(map(words_of, read_lines(TEXT))))
     sentences = [tuple(islice(text, length)) for length in _LENGTHS]
     decoder = SentenceDecoder(ini, read_settings(ini), sentences)
 
