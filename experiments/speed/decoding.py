@@ -84,10 +84,13 @@ def _measure_moses(home: Path, system: Path, text: Path, switches: tuple[str, ..
 
         def seconds(number: int) -> float:
             source.write_bytes(b"".join(line + b"\n" for line in lines[:number]))
-            moses = [home.resolve() / "bin/moses", "-v", "0", "-threads", "1", "-f", system.resolve(), "-i", source]
+            moses: list[str | Path] = [home.resolve() / "bin/moses", "-v", "0", "-threads", "1"]
             before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
             subprocess.run(
-                [*moses, *switches, "-n-best-list", nbest, "1"], cwd=system.parent, check=True, capture_output=True
+                [*moses, "-f", system.resolve(), "-i", source, *switches, "-n-best-list", nbest, "1"],
+                cwd=system.parent,
+                check=True,
+                capture_output=True,
             )
             return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 

@@ -21,7 +21,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.decoder.translation_options import FutureScores, Options, collect_options
 from phrasescore.phrases import ranges
 
-Coverages = NDArray[np.int64] | NDArray[np.object_]
+Coverages = NDArray[Any]
 """Sets of covered words: bit i is word i of a window. Bits of wide windows are Python's integers."""
 _MOST_BITS = 62
 
@@ -86,7 +86,7 @@ class Search:
         # In stack k, the first gap is at most this far before word k, and a covered word this far after the first gap.
         self._reach = min(settings.distortion_limit, self._words) if settings.distortion_limit >= 0 else self._words
         self._width = min(self._words, self._reach + max(self._reach, self._longest))
-        self._bits = np.int64 if self._width <= _MOST_BITS else np.object_
+        self._bits: np.dtype[Any] = np.dtype(np.int64 if self._width <= _MOST_BITS else np.object_)
         self._future = FutureScores(options, self._reach)
         self._by_start = np.argsort(options.span_start_S, kind="stable")
         self._distance_weight = sum(
@@ -256,7 +256,8 @@ def _moves_into(recent: Iterable[tuple[Stack, list[Moves]]], first_word: int) ->
 def _at_least(values_M: Floats, limit: int) -> NDArray[np.bool_] | slice:
     """Return which values are not below the `limit` largest ones; 0 is no limit."""
     if 0 < limit < len(values_M):
-        return values_M >= -np.partition(-values_M, limit - 1)[limit - 1]
+        kept_M: NDArray[np.bool_] = values_M >= -np.partition(-values_M, limit - 1)[limit - 1]
+        return kept_M
     return slice(None)
 
 

@@ -45,7 +45,7 @@ def test_a_search_in_windows_equals_a_search_of_all_words(seed: int) -> None:
         limits, model = read_settings(ini), load_model(ini, [sentence], read_settings(ini))
     search, whole = Search(model, limits, sentence), Search(model, limits, sentence)
     whole._reach = whole._width = len(sentence)
-    whole._bits = np.object_
+    whole._bits = np.dtype(np.object_)
     whole._future = FutureScores(whole._options, len(sentence))
     assert search._width <= max(2 * limits.distortion_limit, limits.distortion_limit + 4)
     found, expected = (one.run(keep_arcs=True).n_best(50, distinct=False) for one in (search, whole))
