@@ -93,12 +93,14 @@ class LoadedSystem:
             if isinstance(together, Failure)
             else together
         )
-        results = []
+        results: list[Result | Failure] = []
         for sentence, one in zip(sentences, words, strict=True):
-            found = one if isinstance(one, Failure) else next(options)
-            if not isinstance(one, Failure) and not isinstance(found, Failure):
-                found = _attempt(limits, self._translate, sentence, one, found)
-            results.append(found)
+            if isinstance(one, Failure):
+                results.append(one)
+            elif isinstance(found := next(options), Failure):
+                results.append(found)
+            else:
+                results.append(_attempt(limits, self._translate, sentence, one, found))
         self._forget()
         return results
 

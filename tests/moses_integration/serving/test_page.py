@@ -47,7 +47,7 @@ def page(server: RunningServer, browser: webdriver.Chrome) -> Iterator[webdriver
     browser.set_window_size(390, 844)
     browser.get(server.url)
     yield browser
-    assert browser.get_log("browser") == []
+    assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
 
 
 def translate(page: webdriver.Chrome, text: str) -> list[WebElement]:
@@ -108,7 +108,7 @@ def test_a_reason_is_shown(page: webdriver.Chrome) -> None:
     assert translate(page, "a|b") == []
     assert "has a `|`" in page.find_element(By.ID, "status").text
     # Chromium logs the status of the answer.
-    assert all("status of 400" in entry["message"] for entry in page.get_log("browser"))
+    assert all("status of 400" in entry["message"] for entry in page.get_log("browser"))  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -176,7 +176,7 @@ def test_clients_of_mosesserver_work(server: RunningServer, decoded: tuple[list[
     with xmlrpc.client.ServerProxy(server.url + "RPC2") as client:
         assert client.translate({"text": TEXT[0]}) == {"text": decoded[0][0]}
         given = {"text": "the black dogs", "align": "true", "word-align": "true", "nbest": 2, "nbest-distinct": True}
-        answer = client.translate({**given, "add-score-breakdown": "true"})
+        answer: Any = client.translate({**given, "add-score-breakdown": "true"})
     assert answer["text"] == "les chiens noirs"
     assert answer["align"] == [{"tgt-start": 0, "src-start": 0, "src-end": 2}]
     assert {"source-word": 1, "target-word": 2} in answer["word-align"]
