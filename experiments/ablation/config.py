@@ -47,6 +47,7 @@ class ScoringSection:
         False, "take the outputs of the neural language model for ln p; it needs language_model.self_normalise"
     )
     rescored: int = option(200, "translations of a sentence that networks score by RESCORING and S2S", minimum=1)
+    merged: int = option(50, "translations of a sentence by the sentence network, and its beam, with MERGED", minimum=1)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ PARTS = {
     "NNJM": "a joint model as a feature of the decoder: a neural language model that also reads source words",
     "RESCORING": "with CSLM: not in the decoder, but added to its n-best lists",
     "S2S": "added to the n-best lists: ln p(sentence) of an encoder-decoder trained on sentences",
+    "MERGED": "with S2S: the lists are united with those of the encoder-decoder",
+    "MBR": "with RESCORING or S2S: minimum Bayes risk selects from the lists",
 }
 """Descriptions of the parts."""
 RNN, REVERSE, PAIR_FUNCTION, CONTEXT, CSLM, NNJM, S2S = "rnn", "reverse", "xbleu", "ctx", "cslm", "nnjm", "s2s"
@@ -33,7 +35,14 @@ _COUNTED = {
     "WP-SOURCE": "unknown source words",
     "WP-BOTH": "unknown words of both sides",
 }
-_NEEDED = {"PER-WORD": ["RNN"], "ENSEMBLE": ["RNN", "CTX"], "RESCORING": ["CSLM"], **{side: ["RNN"] for side in _SIDES}}
+_NEEDED = {
+    "PER-WORD": ["RNN"],
+    "ENSEMBLE": ["RNN", "CTX"],
+    "RESCORING": ["CSLM"],
+    "MERGED": ["S2S"],
+    "MBR": ["RESCORING", "S2S"],
+    **{side: ["RNN"] for side in _SIDES},
+}
 """Parts that modify another part, and the parts of which the row must have one."""
 
 
@@ -113,7 +122,7 @@ class Row:
     @property
     def decoded(self) -> Row:
         """The row that produces the n-best lists; the row itself without rescoring."""
-        parts = self.parts - {*self.listed, "RESCORING"}
+        parts = self.parts - {*self.listed, "RESCORING", "MERGED", "MBR"}
         return Row(parts, self.training if parts else 1)
 
     def columns(self) -> list[Column]:

@@ -27,7 +27,8 @@ from moses_integration.metrics import measure, p_value_over_runs
 from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.per_text.context_toolkit import ContextToolkit
 from moses_integration.rescoring.features import FeatureSpec, load_features, share_scoring
-from moses_integration.rescoring.reranking import add_scores, best_of, rerank, starting_weights, tune_on_list
+from moses_integration.rescoring.minimum_risk import rank_by_gain, tune_scale
+from moses_integration.rescoring.reranking import add_scores, best_of, rerank, starting_weights, tune_on_list, unite
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate, TuningRequest, choose_toolkit
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import from_nbest
@@ -262,6 +263,8 @@ class Ablation:
         trained = [self._networks.trained[choice.path.name] for choice in choices]
         scoring = self._config.scoring
         rests_on = [trained, settings, scoring.rescored, *(["unnormalised"] if scoring.unnormalised else [])]
+        if "MERGED" in row.parts:
+            rests_on.append(scoring.merged)
         ini, _ = self._networks.ini_of(row.decoded)
         tunings = []
         before = self._decoded(row.decoded)
@@ -286,18 +289,25 @@ class Ablation:
         """Tune the weights of a row whose networks rescore the lists of another, tuned row."""
         tuned = self._tuned(row.decoded, before["weights"])
         scored = self._lists(row, choices, before, "dev", translate)
-        candidates = from_nbest(scored, read_references(self._tuning_text()[1]))
+        references = read_references(self._tuning_text()[1])
+        candidates = from_nbest(scored, references)
         start = starting_weights(scored[0], tuned.weights(), list(row.listed))
-        return asdict(tune_on_list(candidates, start, before["seed"], restarts=self._config.tuning.restarts))
+        tuning = tune_on_list(candidates, start, before["seed"], restarts=self._config.tuning.restarts)
+        if "MBR" not in row.parts:
+            return asdict(tuning)
+        scale, bleu = tune_scale(rerank(scored, tuning.weights), references)
+        return {**asdict(tuning), "bleu": bleu, "mbr_scale": scale}
 
     def _rescore(
         self, row: Row, choices: Sequence[FeatureSpec], before: Json, found: Json, part: str, translate: Translate
     ) -> Json:
         """Rescore and score a test set."""
         tuning = Tuning(found["seed"], found["weights"], found["bleu"])
-        scored = self._lists(row, choices, before, part, translate)
+        ranked = rerank(self._lists(row, choices, before, part, translate), tuning.weights)
+        if "MBR" in row.parts:
+            ranked = rank_by_gain(ranked, found["mbr_scale"])
         sentences = len(list(text_lines(self._prepared(part, "source"))))
-        write_lines(self._work(row, tuning.seed) / f"{part}.tokens", best_of(rerank(scored, tuning.weights), sentences))
+        write_lines(self._work(row, tuning.seed) / f"{part}.tokens", best_of(ranked, sentences))
         return self._scored(row, tuning, part)
 
     def _lists(
@@ -309,6 +319,8 @@ class Ablation:
         device, path = choose_device("auto", "fp32"), work / f"{part}.nbest"
         translate(tuned.weights(), work / f"{part}.before", NbestRequest(path, self._config.scoring.rescored))
         entries = list(read_nbest(path))
+        if "MERGED" in row.parts:
+            entries = unite(entries, [list(read_nbest(self._networks.sentence_lists(row, part, self._source(part))))])
         with share_scoring(len(entries), device) as workers:
             scorers = load_features(choices, device, tuned.language_model(), workers)
             return add_scores(entries, list(text_lines(self._source(part))), scorers)
@@ -356,9 +368,9 @@ class Ablation:
     def _translating(self, row: Row, seed: Json) -> Json | None:
         """Return the decoding time of the first run.
 
-        None if Moses decodes, or if the rescored lists depend on a per-text phrase table.
+        None if Moses decodes, or if the rescored lists depend on more than one decoder and their weights.
         """
-        if self._toolkit.name != "embedded" or (row.listed and "CTX" in row.parts):
+        if self._toolkit.name != "embedded" or (row.listed and row.parts & {"CTX", "MERGED", "MBR"}):
             return None
         source = list(islice(text_lines(self._prepared(self._first, "source")), TIMED))
         decoded = self._decoded(row.decoded)[self._first][0] if row.listed else seed

@@ -58,9 +58,9 @@ def _gains(entries: Sequence[NbestEntry], scales: Sequence[float]) -> NDArray[np
     numbers: dict[bytes, int] = {}
     number_E = [numbers.setdefault(entry.words, len(numbers)) for entry in entries]
     total_E = np.array([float(entry.total) for entry in entries])
-    weight_SE = np.exp(np.outer(scales, total_E - total_E.max()))
-    weight_ST = np.zeros((len(scales), len(numbers)))
-    np.add.at(weight_ST, (slice(None), number_E), weight_SE)
+    weight_ES = np.exp(np.outer(total_E - total_E.max(), scales))
+    weight_TS = np.zeros((len(numbers), len(scales)))
+    np.add.at(weight_TS, number_E, weight_ES)
     bleu_TT = smoothed_bleu(pairwise_statistics(list(numbers)))
-    gains_SE: NDArray[np.float64] = (weight_ST @ bleu_TT.T / weight_SE.sum(axis=1, keepdims=True))[:, number_E]
-    return gains_SE
+    gain_TS: NDArray[np.float64] = bleu_TT @ weight_TS / weight_ES.sum(axis=0)
+    return gain_TS[number_E].T

@@ -139,7 +139,7 @@ def test_malformed_lines_are_named(tmp_path: Path, line: bytes, reason: str) -> 
         list(read_nbest(path))
     assert f"{path}: line 2: {reason}" in str(caught.value)
     assert str(caught.value).endswith(
-        "; give an n-best list as Moses or Marian writes it, without Marian's --alignment and --word-scores"
+        "; give an n-best list as Moses or Marian writes it, without Marian's alignment and word scores"
     )
 
 
