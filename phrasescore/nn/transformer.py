@@ -152,7 +152,8 @@ class Stack(nn.Module):
         first = 0 if cached is None else cached[0].shape[3]
         turns = turns_of(first, first + x_BTd.shape[1], self.head, e_BTm)
         kept: list[Tensor] = []
-        for layer, before, memory in zip(self.layers, cached or repeat(None), source or repeat(None), strict=False):
+        none: Iterable[Tensor | None] = repeat(None)
+        for layer, before, memory in zip(self.layers, cached or none, source or none, strict=False):
             x_BTd, kv_B2hUk = layer(x_BTd, turns, real_BT, before, memory, source_real_BL)
             kept.append(kv_B2hUk)
         return self.norm(x_BTd), tuple(kept)
