@@ -40,6 +40,7 @@ MODELS = Path(__file__).parents[2] / "docs" / "models.md"
 
 CHO: dict[str, Any] = {
     "encoder": "recurrent",
+    "decoder": "recurrent",
     "encoder_unit": "gru-paper",
     "decoder_unit": "gru-appendix",
     "encoder_layers": 1,
@@ -56,9 +57,10 @@ CHO: dict[str, Any] = {
     "input_feeding": False,
     "readout": "maxout",
     "share_units": False,
+    "tied_embeddings": False,
 }
 """The architecture without its sizes: every field of `ModelConfig` that is not in `SIZES`."""
-SIZES = {"hidden", "embedding", "maxout", "output_rank", "biases", "initialisation", "dropout"}
+SIZES = {"hidden", "embedding", "maxout", "output_rank", "heads", "feed_forward", "biases", "initialisation", "dropout"}
 RNN = {"encoder_unit": "rnn", "decoder_unit": "rnn"}
 GRU = {"encoder_unit": "gru", "decoder_unit": "gru"}
 LSTM = {"encoder_unit": "lstm", "decoder_unit": "lstm"}
