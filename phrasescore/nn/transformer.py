@@ -265,12 +265,15 @@ class TransformerDecoder(Decoder):
             return super().forward(batch, encoded, free, best_word)
         # Nodes are numbered level by level, and each level is the first rows of the level above; see `keep_apart`.
         tree, rows = batch.target, len(batch.sources)
-        sizes_T = torch.tensor([rows, *tree.sizes], device=tree.words_N.device)
-        is_node_TB = torch.arange(rows, device=sizes_T.device) < sizes_T[:, None]
-        words_TB = torch.full(is_node_TB.shape, END, device=sizes_T.device)
-        words_TB[1:].masked_scatter_(is_node_TB[1:], tree.words_N)
-        s_BTd, _ = self._read(self.start(encoded), words_TB.t())
-        return s_BTd.transpose(0, 1)[is_node_TB]
+        size_T = torch.tensor([rows, *tree.sizes], device=tree.words_N.device)
+        # With the number of nodes given, nothing waits for the device.
+        nodes = rows + len(tree.words_N)
+        level_A = torch.arange(len(size_T), device=size_T.device).repeat_interleave(size_T, output_size=nodes)
+        row_A = torch.arange(nodes, device=size_T.device) - (size_T.cumsum(0) - size_T)[level_A]
+        words_BT = torch.full((rows, len(size_T)), END, device=size_T.device)
+        words_BT[row_A[rows:], level_A[rows:]] = tree.words_N
+        s_BTd, _ = self._read(self.start(encoded), words_BT)
+        return s_BTd[row_A, level_A]
 
     def _read(self, state: TransformerState, words_BT: Tensor) -> tuple[Tensor, TransformerState]:
         """Return the outputs after further words, [B, T, d], and the state."""
