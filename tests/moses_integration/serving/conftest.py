@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from moses_integration.ini import MosesIni, add_columns_in_context
@@ -51,9 +52,8 @@ class RunningServer:
 
     def workers(self) -> list[int]:
         """Return the ids of the processes that translate."""
-        listed = subprocess.run(["ps", "-Aww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
-        rows = [row.split(None, 2) for row in listed.stdout.splitlines()]
-        return [int(pid) for pid, parent, *args in rows if int(parent) == self.process.pid and "spawn_main" in args[0]]
+        children = psutil.Process(self.process.pid).children()
+        return [child.pid for child in children if "spawn_main" in " ".join(child.cmdline())]
 
 
 @contextmanager
