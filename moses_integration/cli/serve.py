@@ -39,18 +39,28 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help="address to listen at; another than that of this machine lets others in, without a password "
-        "(default: %(default)s)",
+        help="address to listen at; with any other than the default, everybody who reaches it can translate, without a "
+        "password (default: %(default)s)",
     )
     parser.add_argument(
-        "--port", type=lambda text: whole_number(text, 0), default=8080, help="0: any free one (default: %(default)s)"
+        "--port",
+        type=lambda text: whole_number(text, 0),
+        default=8080,
+        metavar="N",
+        help="port to listen at; 0 for any free one (default: %(default)s)",
     )
-    parser.add_argument("--processes", type=positive, help="processes that translate (default: all cores)")
     parser.add_argument(
-        "--max-words", type=positive, default=200, help="longest sentence, in words (default: %(default)s)"
+        "--processes", type=positive, metavar="N", help="number of processes that translate (default: all cores)"
     )
     parser.add_argument(
-        "--max-seconds", type=positive, default=30, help="time limit of a request (default: %(default)s)"
+        "--max-words", type=positive, default=200, metavar="N", help="longest sentence, in words (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--max-seconds",
+        type=positive,
+        default=30,
+        metavar="N",
+        help="time limit of a request, in seconds (default: %(default)s)",
     )
     add_device_options(parser)
     add_quiet_option(parser)

@@ -304,8 +304,8 @@ def add_plugin_option(parser: argparse.ArgumentParser) -> None:
         action="append",
         dest="plugins",
         metavar="FILE.py",
-        help="run this Python file first, which registers your own units, attentions, encoders, optimisers or "
-        "scorers (docs/plugins.md); may be given several times",
+        help="run this Python file first, which registers your own units, attentions, encoders, decoders, optimisers "
+        "or scorers (docs/plugins.md); may be given several times",
     )
 
 

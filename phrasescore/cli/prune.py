@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
@@ -14,15 +13,13 @@ from phrasescore.cli.options import (
     add_quiet_option,
     add_section_options,
     given_options,
+    load_models,
     path_or_standard_stream,
 )
 from phrasescore.files import STANDARD_STREAM, require_writable
 from phrasescore.model_files import files_of_models
 from phrasescore.table.prune import PruneConfig, prune
 from phrasescore.text import counted
-
-if TYPE_CHECKING:
-    from phrasescore.scoring.scorer import PhraseScorer
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -72,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     require_writable(args.output, smaller, inputs=(args.table, reordering, *files_of_models(args.models or [])))
     with reporter.task("pruning") as task:
         if args.models:
-            scorer = _load_scorer(args, reporter)
+            scorer = load_models(args, reporter)
             config = replace(config, processes=scorer.device.processes(config.processes))
             criterion = scorer.criterion()
         else:
@@ -94,17 +91,6 @@ def run(args: argparse.Namespace) -> int:
     if args.output != STANDARD_STREAM:
         reporter.log(f"next: {_next(args.output, smaller)}")
     return 0
-
-
-def _load_scorer(args: argparse.Namespace, reporter: Reporter) -> PhraseScorer:
-    from phrasescore.device import settle_memory
-    from phrasescore.scoring.scorer import load_scorer
-
-    settle_memory()
-    scorer = load_scorer(*args.models, device=args.device, precision=args.precision)
-    if scorer.note is not None:
-        reporter.log(scorer.note)
-    return scorer
 
 
 def _next(output: Path, reordering: Path | None) -> str:
