@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _strip_tags(args: argparse.Namespace) -> int:
     """Run `strip-tags`."""
-    from moses_integration.per_text.position_tags import strip_tags
+    from moses_integration.decoder.position_tags import strip_tags
     from phrasescore.files import require_writable, write_lines
     from phrasescore.text import text_lines
 

@@ -22,8 +22,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from moses_integration.decoder.context import ContextFeature, LanguageModel
 from moses_integration.decoder.phrases import Floats, Indices, Words
+from moses_integration.decoder.position_tags import strip_tags
 from moses_integration.decoder.table_lines import Wanted
-from moses_integration.per_text.position_tags import strip_tags
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of
 from phrasescore.lm.affiliations import affiliations, source_windows

@@ -19,11 +19,11 @@ from experiments.ablation.run import Ablation
 from experiments.ablation.summary import shown, summary
 from experiments.pages.results import Results
 from experiments.steps import Json
+from moses_integration.decoder.position_tags import strip_tags
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.metrics import measure, p_value_over_runs
 from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.per_text.context_sections import networks_of
-from moses_integration.per_text.position_tags import strip_tags
 from moses_integration.rescoring.reranking import add_scores
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.toolkit import TuningRequest
