@@ -39,6 +39,7 @@ class Task:
     learns_from: Literal["sentences", "table"] = option("sentences", "text of Multi30k, or a phrase table")
     source: str = option("en", "language code, of sentences")
     target: str = option("fr", "language code, of sentences")
+    test: tuple[str, ...] = option((), "names of test sets, of sentences; the first of Multi30k if empty")
 
 
 @dataclass(frozen=True)

@@ -90,5 +90,8 @@ def _of_sentences(report: Json, system: Json) -> Cells:
     cells |= {name: (".2f", found["perplexity"][key]) for name, key in _PERPLEXITIES.items()}
     for one in found["searches"]:
         name = ", ".join(f"{key.replace('-', ' ')} {value}" for key, value in one["search"].items())
-        cells[f"BLEU, {name}"] = (".2f", one["bleu"])
+        measured = {test: cell for test, cell in one.items() if test != "search"}
+        cells |= {f"BLEU of {test}, {name}": (".2f", cell["bleu"]) for test, cell in measured.items()}
+        # Of the first test set: the dev set comes before it.
+        cells[f"CPU seconds a sentence, {name}"] = (".3f", list(measured.values())[1]["cpu_seconds"])
     return cells

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from experiments.data import DataFolder
+from experiments.machine import machine
 from experiments.steps import Json, Steps, run_phrasescore
+from experiments.timing import timed
 from experiments.toml import command_options
 from moses_integration.metrics import measure
 from phrasescore.device import Device, choose_device
@@ -28,6 +30,8 @@ class Sentences:
     """Parallel text."""
 
     data: DataFolder
+    tests: Mapping[str, str]
+    """The part of each test set, by name."""
     searches: tuple[Json, ...]
     """Options of `phrasescore translate`."""
     device: str
@@ -52,27 +56,32 @@ class Sentences:
         return words
 
     def measure(self, steps: Steps, name: str, model: Path, trained: Json) -> Json:
-        """Measure perplexities, and BLEU of each search configuration."""
+        """Measure perplexities of the first test set, and BLEU and CPU time of each search on dev and each test set."""
         perplexity = steps.run(f"perplexity.{name}", trained, lambda: self._perplexities(model))
         searches = []
         for search in self.searches:
-            label = ".".join(f"{key}-{value}" for key, value in search.items())
-            output = model.with_name(f"{name}.{label}.out")
-            work = partial(self._translate, model, search, output)
-            searches.append(steps.run(f"translate.{name}.{label}", [trained, search], work))
+            found = {}
+            for test, part in {"dev": "dev", **self.tests}.items():
+                label = ".".join([name, *(f"{key}-{value}" for key, value in search.items()), part])
+                work = partial(self._translate, model, search, part, model.with_name(f"{label}.out"))
+                found[test] = steps.run(f"translate.{label}", [trained, search, self.data.digests(part)], work)
+            searches.append({"search": search, **found})
         return {"perplexity": perplexity, "searches": searches}
 
     def _perplexities(self, model: Path) -> dict[str, float]:
-        [target] = self.data.target_files("test")
+        part = next(iter(self.tests.values()))
+        [target] = self.data.target_files(part)
         # Use 32-bit precision, as the tutorials do.
         device = choose_device(self.device, "fp32")
-        return perplexities(load_model(model), self.data.source_file("test"), target, device)
+        return perplexities(load_model(model), self.data.source_file(part), target, device)
 
-    def _translate(self, model: Path, search: Json, output: Path) -> Json:
-        command = ["translate", str(self.data.source_file("test")), "-m", str(model), "-o", str(output)]
-        run_phrasescore([*command, "--device", self.device, *command_options(search)])
-        bleu = measure(output, self.data.target_files("test"), "none")["BLEU"]
-        return {"search": search, "bleu": bleu.score, "signature": bleu.signature}
+    def _translate(self, model: Path, search: Json, part: str, output: Path) -> Json:
+        command = ["translate", str(self.data.source_file(part)), "-m", str(model), "-o", str(output)]
+        with timed() as timing:
+            run_phrasescore([*command, "--device", self.device, *command_options(search)])
+        bleu = measure(output, self.data.target_files(part), "none")["BLEU"]
+        seconds = timing.cpu_seconds / self.data.description["sizes"][part]["sentences"]
+        return {"bleu": bleu.score, "signature": bleu.signature, "cpu_seconds": seconds, "machine": machine()}
 
 
 def perplexities(model: TrainedModel, source: Path, target: Path, device: Device) -> dict[str, float]:

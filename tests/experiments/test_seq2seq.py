@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from experiments.ablation.config import read_config as read_ablation_config
-from experiments.data import prepare
+from experiments.data import parts_of_tests, prepare
 from experiments.pages.results import Results
 from experiments.seq2seq.__main__ import run
 from experiments.seq2seq.comparison import compare
@@ -82,6 +82,16 @@ BAHDANAU = {
     "attention": "concat",
     "attention_order": "before",
 }
+TRANSFORMER = {
+    **CHO,
+    "encoder": "transformer",
+    "decoder": "transformer",
+    "encoder_layers": 4,
+    "decoder_layers": 4,
+    "feed_context": False,
+    "readout": "state",
+    "tied_embeddings": True,
+}
 NO_CONTEXT = {"summary": False, "feed_context": False}
 
 FORMS: dict[str, dict[str, dict[str, Any]]] = {
@@ -127,6 +137,7 @@ FORMS: dict[str, dict[str, dict[str, Any]]] = {
         "general attention, input feeding": {**HALVES, "attention": "general", "input_feeding": True},
         "Bahdanau et al.": BAHDANAU,
     },
+    "transformer": {"Transformer": TRANSFORMER},
 }
 DROPOUT = {
     "tutorial": dict.fromkeys(TUTORIALS, 0.5),
@@ -134,6 +145,7 @@ DROPOUT = {
     "lecture": dict.fromkeys(FORMS["lecture"], 0.0),
     "attention": dict.fromkeys(FORMS["attention"], 0.3),
     "phrases": dict.fromkeys(FORMS["phrases"], 0.4),
+    "transformer": {"Transformer": 0.2},
 }
 PATHS = pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
 
@@ -163,6 +175,7 @@ DOCUMENTED = {
 
 SMALL = """
     title = "Two translators"
+    test = ["2016", "2017"]
     [common]
     preset = "plain"
     hidden = 8
@@ -241,7 +254,7 @@ def test_systems_are_those_that_they_are_named_after(path: Path, gpu: bool) -> N
         assert one.model.dropout == DROPOUT[path.stem][name], name
         is_half_forced = path.stem == "tutorial" and name != "always teacher-forced"
         assert one.training.teacher_forcing == (0.5 if is_half_forced else 1.0)
-        assert parameters(one, 90, 80) > 0
+        assert parameters(one, 90, 90) > 0
         one.check()
     budget = [one.training.max_minutes for one in found.values()]
     assert (budget == [15.0] * len(budget)) == (config.task.learns_from == "table")
@@ -346,9 +359,10 @@ def test_a_list_is_not_changed_like_a_section(tmp_path: Path) -> None:
 
 
 def compared(config: Config, folder: Path, origin: Path, said: list[str] | None = None) -> dict[str, Any]:
-    data = prepare("multi30k", folder / "data", "en", "fr", origin=origin)
+    tests = parts_of_tests("multi30k", config.task.test)
+    data = prepare("multi30k", folder / "data", "en", "fr", origin=origin, tests=list(tests))
     log = silent if said is None else said.append
-    return compare(config, Sentences(data, config.searches, "cpu"), folder, log)
+    return compare(config, Sentences(data, tests, config.searches, "cpu"), folder, log)
 
 
 def test_a_comparison_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path) -> None:
@@ -361,12 +375,14 @@ def test_a_comparison_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path)
     assert min(base["perplexity"].values()) > 10
     assert abs(base["perplexity"]["tutorial"] / base["perplexity"]["free_running"] - 1) < 0.2
     assert more["parameters"] > base["parameters"]
-    assert [len(system["searches"]) for system in (base, more)] == [2, 2]
+    assert [list(search) for search in base["searches"]] == [["search", "dev", "2016", "2017"]] * 2
+    assert all(search["2017"]["cpu_seconds"] > 0 for search in more["searches"])
     assert len(base["weights_sha256"]) == 64
     assert base["machine"]["versions"]["torch"]
     assert base["config"]["training"]["device"].startswith("cpu ")
     outputs = list((folder / "systems").glob("base.*.out"))
-    assert [len(output.read_bytes().splitlines()) for output in outputs] == [30, 30]
+    assert [len(output.read_bytes().splitlines()) for output in outputs] .count(30) == 4
+    assert len(outputs) == 6
     assert json.loads((folder / "report.json").read_bytes())["systems"].keys() == report["systems"].keys()
     said.clear()
     assert compared(config, folder, multi30k_of_mini, said)["systems"] == report["systems"]
@@ -397,10 +413,10 @@ def test_perplexities_are_what_their_names_say(tmp_path: Path, monkeypatch: pyte
 
 def test_published_figures_stand_beside_the_measured_ones(tmp_path: Path, multi30k_of_mini: Path) -> None:
     report = compared(small(tmp_path), tmp_path / "out", multi30k_of_mini)
-    report["systems"]["more"]["searches"][-1]["bleu"] = 19.0
+    report["systems"]["more"]["searches"][-1]["2017"]["bleu"] = 19.0
     base, more = (dict(zip(summary(report)["columns"], row, strict=True)) for row in summary(report)["rows"])
     assert (base["extends"], base["perplexity, published"], base["BLEU, published"]) == (None, 10.6, 11.3)
-    assert (more["extends"], more["BLEU, beam 3, length penalty per-word"]) == ("base", 19.0)
+    assert (more["extends"], more["BLEU of 2017, beam 3, length penalty per-word"]) == ("base", 19.0)
     del report["systems"]["more"]
     assert "| more |" not in markdown(report)
 
@@ -409,7 +425,9 @@ def test_a_summary_is_a_file_of_results(tmp_path: Path, multi30k_of_mini: Path) 
     report = compared(small(tmp_path), tmp_path / "out", multi30k_of_mini)
     kept = Results(tmp_path / "out").table("summary")
     assert list(kept.rows) == ["base", "more"]
-    assert kept.text("base", "BLEU, beam 1") == f"{report['systems']['base']['searches'][0]['bleu']:.2f}"
+    measured = report["systems"]["base"]["searches"][0]["2016"]
+    assert kept.text("base", "BLEU of 2016, beam 1") == f"{measured['bleu']:.2f}"
+    assert kept.text("base", "CPU seconds a sentence, beam 1") == f"{measured['cpu_seconds']:.3f}"
     provenance = json.loads((tmp_path / "out" / "summary.json").read_bytes())["provenance"]
     assert set(map(len, provenance["sha256"].values())) == {64}
     assert not any(str(place) in json.dumps(provenance) for place in (tmp_path, multi30k_of_mini))
