@@ -70,10 +70,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     try:
-        from moses_integration.serving.server import serve
+        from moses_integration.serving.app import serve
     except ModuleNotFoundError as error:
         raise UserError(f"serve needs the module `{error.name}`; pip install 'phrasescore[smt,serve]'") from error
-    from moses_integration.serving.requests import Limits
+    from moses_integration.serving.batches import Limits
     from phrasescore.workers import available_cores
 
     reporter = Reporter(quiet=args.quiet)

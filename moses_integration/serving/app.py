@@ -1,15 +1,19 @@
-"""The HTTP interface of the server."""
+"""The HTTP server: it loads systems, listens, and answers requests."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, dataclass
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -18,13 +22,29 @@ from starlette.routing import Route
 
 from moses_integration.building.preparation import SystemText
 from moses_integration.ini import MosesIni
-from moses_integration.serving.batches import BusyError, Translator
+from moses_integration.serving.batches import (
+    BusyError,
+    Failure,
+    Limits,
+    Result,
+    Sentence,
+    TranslationTask,
+    Translator,
+    column_names,
+)
 from moses_integration.serving.mosesserver import answer_call
-from moses_integration.serving.requests import Failure, Limits, Result, Sentence, column_names
 from phrasescore import __version__
+from phrasescore.errors import UserError, spelled
+from phrasescore.text import Log
+
+if TYPE_CHECKING:
+    from phrasescore.device import Precision
 
 LARGEST_BODY = 1 << 20
 """Bytes of a request."""
+_MOST_CONNECTIONS = 512
+_LAST_SECONDS = 5
+"""Time for the requests in progress when the server is stopped."""
 _FILES = {
     "/": ("page.html", "text/html; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
@@ -39,16 +59,53 @@ _HEADERS = {
 }
 
 
-def make_app(translator: Translator, systems: Mapping[str, MosesIni], limits: Limits) -> Starlette:
-    """Return the application for loaded systems, the first of which is the default."""
-    service = Service(translator, systems, limits)
-    routes = [
-        Route("/translate", service.translate, methods=["POST"]),
-        Route("/RPC2", service.call, methods=["POST"]),
-        Route("/health", service.health),
-        *(Route(path, _file(*served)) for path, served in _FILES.items()),
-    ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _error, Exception: _error})
+def serve(
+    systems: Mapping[str, MosesIni],
+    address: tuple[str, int],
+    processes: int,
+    limits: Limits,
+    device: str,
+    precision: Precision,
+    log: Log,
+) -> None:
+    """Serve systems at a host and port until a signal interrupts the process."""
+    with _listener(*address) as listener, TemporaryDirectory(prefix="serving.") as folder:
+        log(f"loading {', '.join(systems)}")
+        task = TranslationTask(systems, Path(folder), limits, device, precision)
+        with closing(Translator(task, processes)) as translator:
+            asyncio.run(_serve(translator, systems, limits, listener, log))
+
+
+async def _serve(
+    translator: Translator, systems: Mapping[str, MosesIni], limits: Limits, listener: socket.socket, log: Log
+) -> None:
+    await translator.load()
+    server = uvicorn.Server(
+        uvicorn.Config(
+            _Service(translator, systems, limits).app(),
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=_MOST_CONNECTIONS,
+            timeout_graceful_shutdown=_LAST_SECONDS,
+        )
+    )
+    host, port = listener.getsockname()[:2]
+    log(f"ready: open http://{f'[{host}]' if ':' in host else host}:{port}/ (Ctrl-C ends the server)")
+    await server.serve(sockets=[listener])
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; a host without an address, or a port in use, is an error."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        remedy = f"choose another {spelled('host')} or {spelled('port')}"
+        raise UserError(f"{host}:{port}: cannot listen there ({error}); {remedy}") from error
 
 
 async def _error(request: Request, error: Exception) -> Response:
@@ -67,15 +124,22 @@ def _file(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 @dataclass(frozen=True)
-class Service:
-    """Answers requests."""
-
+class _Service:
     translator: Translator
     systems: Mapping[str, MosesIni]
+    """The first one is the default."""
     limits: Limits
 
+    def app(self) -> Starlette:
+        routes = [
+            Route("/translate", self.translate, methods=["POST"]),
+            Route("/RPC2", self.call, methods=["POST"]),
+            Route("/health", self.health),
+            *(Route(path, _file(*served)) for path, served in _FILES.items()),
+        ]
+        return Starlette(routes=routes, exception_handlers={HTTPException: _error, Exception: _error})
+
     async def health(self, request: Request) -> Response:
-        """Describe the systems and the limits."""
         systems = [
             {
                 "name": name,
@@ -90,7 +154,6 @@ class Service:
         return JSONResponse({**facts, "limits": limits, "systems": systems})
 
     async def translate(self, request: Request) -> Response:
-        """Translate one sentence or a list of them."""
         async with _deadline(self.limits.seconds):
             try:
                 asked = json.loads(await _body(request))
@@ -123,7 +186,6 @@ class Service:
             raise HTTPException(503, "too many sentences wait; try again later", {"Retry-After": "5"}) from None
 
     def _system(self, name: object) -> str:
-        """Return the name of a system; None names the first one."""
         if name is None:
             return next(iter(self.systems))
         if not isinstance(name, str) or name not in self.systems:
@@ -131,7 +193,6 @@ class Service:
         return name
 
     def _parse(self, asked: Any) -> tuple[str, list[Sentence]]:
-        """Return the system and the sentences of a request."""
         if not isinstance(asked, dict) or "text" not in asked:
             raise HTTPException(400, "the body is not an object with `text`")
         if unknown := asked.keys() - {"text", "system", "prepared", "nbest", "options"}:

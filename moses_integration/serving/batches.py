@@ -1,4 +1,4 @@
-"""Translate the sentences of concurrent requests in batches, in processes that keep the systems loaded.
+"""Sentences to translate, and their translation in batches, in processes that keep the systems loaded.
 
 Sentences that arrive while all processes are busy form the next batches, so that a network scores them together. A
 process that is killed, for instance because memory ran out, is replaced. The sentences of its batch are then translated
@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from moses_integration.ini import MosesIni
-from moses_integration.serving.requests import Failure, Limits, Result, Sentence
 from phrasescore.errors import WorkersLostError
 from phrasescore.workers import ProcessPool
 
@@ -30,36 +29,85 @@ _MOST_WAITING = 1_000
 """Sentences that wait; these are more than a minute of work even for captions."""
 _TRIES = 2
 _KILLED = "a process was killed, probably because memory ran out"
+_OF_MOSES = (
+    "source given target",
+    "source given target, lexical",
+    "target given source",
+    "target given source, lexical",
+)
+"""Moses' columns of a phrase table, in their order."""
+Result = dict[str, Any]
+"""A translation, for JSON."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence to translate, and what the result includes."""
+
+    text: str
+    is_prepared: bool = False
+    nbest: int = 0
+    distinct: bool = True
+    options: bool = False
+    """Whether the result has the other options of each phrase."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there is no translation, and the status of HTTP."""
+
+    message: str
+    status: int = 400
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a server does for one request."""
+
+    words: int = 200
+    """Of a sentence."""
+    sentences: int = 100
+    nbest: int = 100
+    seconds: float = 30.0
+
+
+def column_names(ini: MosesIni) -> list[str]:
+    """Name the columns of the phrase table: Moses' four, then by number, then those in context."""
+    table = ini.phrase_table()
+    of_moses = _OF_MOSES if table.width >= len(_OF_MOSES) else ()
+    added = [f"column {number + 1}" for number in range(len(of_moses), table.width)]
+    in_context = ["in context"] * (table.weight_count - table.width)
+    return [*of_moses, *added, *in_context]
+
 
 Batch = Sequence[tuple[str, Sentence]]
 """Sentences, each with the name of its system."""
 
 
+@dataclass
 class TranslationTask:
     """Translates batches in a process, which loads each system once."""
 
-    def __init__(
-        self, systems: Mapping[str, MosesIni], folder: Path, limits: Limits, device: str, precision: Precision
-    ) -> None:
-        """Take the systems by name, a folder for files that processes share, limits, and where networks compute."""
-        self._systems, self._folder, self._limits = systems, folder, limits
-        self._device, self._precision = device, precision
-        self._loaded: dict[str, LoadedSystem] = {}
+    systems: Mapping[str, MosesIni]
+    folder: Path
+    """For files that processes share."""
+    limits: Limits
+    device: str
+    precision: Precision
+    _loaded: dict[str, LoadedSystem] = field(default_factory=dict)
 
     def __call__(self, batch: Batch) -> list[Result | Failure]:
         """Return the results in the order of the batch; an empty batch only loads."""
-        if not self._loaded:
-            # The process of the HTTP server does without PyTorch.
-            from moses_integration.serving.system import LoadedSystem
+        # The process of the HTTP server does without PyTorch.
+        from moses_integration.serving.system import LoadedSystem
 
-            self._loaded = {
-                name: LoadedSystem(ini, self._folder, self._device, self._precision)
-                for name, ini in self._systems.items()
-            }
+        for name, ini in self.systems.items():
+            if name not in self._loaded:
+                self._loaded[name] = LoadedSystem(ini, self.folder, self.device, self.precision)
         results: dict[int, Result | Failure] = {}
         for name, system in self._loaded.items():
             numbers = [number for number, (wanted, _) in enumerate(batch) if wanted == name]
-            translated = system.translate([batch[number][1] for number in numbers], self._limits)
+            translated = system.translate([batch[number][1] for number in numbers], self.limits)
             results.update(zip(numbers, translated, strict=True))
         return [results[number] for number in range(len(batch))]
 
@@ -101,11 +149,7 @@ class Translator:
         return len(self._waiting)
 
     async def translate(self, system: str, sentences: Iterable[Sentence]) -> list[Result | Failure]:
-        """Return the result of each sentence.
-
-        Raises:
-            BusyError: too many sentences wait already.
-        """
+        """Return the result of each sentence; a BusyError if too many wait already."""
         loop = asyncio.get_running_loop()
         new = [_Waiting(system, sentence, loop.create_future()) for sentence in sentences]
         if self._waiting and len(self._waiting) + len(new) > _MOST_WAITING:

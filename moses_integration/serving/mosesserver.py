@@ -13,7 +13,7 @@ from xml.parsers.expat import ExpatError
 from starlette.exceptions import HTTPException
 
 from moses_integration.nbest import format_features
-from moses_integration.serving.requests import Failure, Result, Sentence
+from moses_integration.serving.batches import Failure, Result, Sentence
 
 _OFF = (False, 0, "", "0", "false", "False")
 _UNSUPPORTED = ("sg", "topt", "lambda")

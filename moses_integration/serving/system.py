@@ -12,7 +12,6 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
@@ -28,7 +27,7 @@ from moses_integration.decoder.translation_options import Options, collect_optio
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.context_sections import networks_of, without_columns
 from moses_integration.per_text.options_in_context import OptionsInContext
-from moses_integration.serving.requests import Failure, Limits, Result, Sentence, column_names
+from moses_integration.serving.batches import Failure, Limits, Result, Sentence, column_names
 from phrasescore.device import Precision, settle_memory
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, ScoringTask, load_scorer
@@ -76,11 +75,7 @@ class LoadedSystem:
             self._model = load_model(ini, AllPhrases(folder), self._settings)
         self._columns = column_names(ini)
         self._text = SystemText.of(ini)
-
-    @cached_property
-    def _prepare(self) -> Callable[[bytes], bytes]:
-        assert self._text is not None
-        return self._text.source_preparation()
+        self._prepare = self._text.source_preparation() if self._text else None
 
     def translate(self, sentences: Sequence[Sentence], limits: Limits) -> list[Result | Failure]:
         """Return the translation of each sentence; a failure of one does not affect the others."""
@@ -95,13 +90,10 @@ class LoadedSystem:
         )
         results: list[Result | Failure] = []
         for sentence, one in zip(sentences, words, strict=True):
-            if isinstance(one, Failure):
-                results.append(one)
-            elif isinstance(found := next(options), Failure):
-                results.append(found)
-            else:
-                results.append(_attempt(limits, self._translate, sentence, one, found))
-        self._forget()
+            found = one if isinstance(one, Failure) else next(options)
+            failed = isinstance(found, Failure)
+            results.append(found if failed else _attempt(limits, self._translate, sentence, one, found))
+        (self._in_context or self._model).limit_cache(_KEPT_PHRASES)
         return results
 
     def _collect(self, sentences: Sequence[Words]) -> list[Options]:
@@ -110,17 +102,13 @@ class LoadedSystem:
             return self._in_context.collect(sentences)
         return [collect_options(self._model, words, self._settings.longest_phrase) for words in sentences]
 
-    def _forget(self) -> None:
-        (self._in_context or self._model).limit_cache(_KEPT_PHRASES)
-
     def _words(self, sentence: Sentence, limits: Limits) -> Words:
-        """Return the prepared words of a sentence."""
         try:
             line = sentence.text.replace("\r", " ").replace("\n", " ").encode()
         except UnicodeEncodeError:
             raise RejectedError("a sentence has half of a surrogate pair, which is no character; remove it") from None
         if not sentence.is_prepared:
-            if self._text is None:
+            if self._prepare is None:
                 raise RejectedError(
                     "how the text of this system was prepared is not known; give tokens, and `prepared`: true"
                 )
