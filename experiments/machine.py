@@ -6,7 +6,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from phrasescore.versions import versions
+from phrasescore.model_files import versions
 from phrasescore.workers import available_cores
 
 

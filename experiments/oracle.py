@@ -62,8 +62,8 @@ from phrasescore.cli.options import positive
 from phrasescore.cli.parser import CommandParser
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of, write_json
+from phrasescore.model_files import code_version
 from phrasescore.scoring.scorer import load_scorer
-from phrasescore.versions import code_version
 
 LISTS = (100, 1000)
 """Sizes of n-best lists."""

@@ -21,7 +21,7 @@ from phrasescore.cli import main as phrasescore
 from phrasescore.errors import UserError
 from phrasescore.files import make_folder, write_json
 from phrasescore.files.documents import read_json
-from phrasescore.versions import code_version
+from phrasescore.model_files import code_version
 
 Json = dict[str, Any]
 

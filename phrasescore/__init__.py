@@ -40,9 +40,8 @@ if TYPE_CHECKING:
     from phrasescore.parallel_text import ParallelText
     from phrasescore.plugins import load_plugins
     from phrasescore.scoring.annotate import Counts
-    from phrasescore.scoring.columns import Column
     from phrasescore.scoring.occurrences import Context, Occurrences
-    from phrasescore.scoring.scorer import PhraseScorer, Scores, load_scorer, register_scorer
+    from phrasescore.scoring.scorer import Column, PhraseScorer, Scores, load_scorer, register_scorer
     from phrasescore.table.check import TableReport
     from phrasescore.translator import Translation
 
@@ -87,7 +86,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 _MODULES = {
-    "Column": "scoring.columns",
+    "Column": "scoring.scorer",
     "Context": "scoring.occurrences",
     "Counts": "scoring.annotate",
     "Occurrences": "scoring.occurrences",

@@ -28,8 +28,7 @@ from phrasescore.phrases import Phrases
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.search_config import SearchConfig
-from phrasescore.table.entry import Counted, Entry
-from phrasescore.table.factors import SURFACE
+from phrasescore.table.entry import SURFACE, Counted, Entry
 from phrasescore.table.reader import TableReader
 from phrasescore.translator import Translation, Translator
 from phrasescore.vocabulary import END

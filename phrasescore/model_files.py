@@ -1,4 +1,4 @@
-"""The files of a model folder and its description, config.json; this module does not import PyTorch.
+"""The files of a model folder, its description, config.json, and versions; this module does not import PyTorch.
 
 config.json            kind, architecture, direction, sizes, all settings, paths and digests of the data, versions,
                        plugins, hashes of the vocabularies; updated whenever a run is resumed
@@ -16,16 +16,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from phrasescore import __version__
 from phrasescore.errors import UserError
 from phrasescore.files import STANDARD_STREAM, sha256_of, write_json
 from phrasescore.files.documents import read_json
 from phrasescore.plugins import loaded_plugins
 from phrasescore.subwords import SubwordVocabulary
-from phrasescore.versions import versions
 from phrasescore.vocabulary import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
@@ -124,3 +128,31 @@ def described(path: str | Path) -> dict[str, str | None]:
     file = Path(path) / WEIGHTS if Path(path).is_dir() else Path(path)
     is_file = file.is_file() and str(path) != STANDARD_STREAM
     return {"path": str(path), "sha256": sha256_of(file) if is_file else None}
+
+
+_LIBRARIES = ("torch", "numpy", "scipy", "sacrebleu", "sacremoses", "sil-thot", "ufal.kenlm", "scikit-learn")
+"""Libraries that numbers depend on."""
+_WITH_IT = ("moses_integration",)
+"""Packages that are installed with phrasescore."""
+
+
+@cache
+def code_version(*others: str) -> str:
+    """Return the version of phrasescore with a hash of its code, which differs between commits of one version.
+
+    Args:
+        others: additional packages whose code the hash covers.
+    """
+    root = Path(__file__).parents[1]
+    files = [path for name in ("phrasescore", *_WITH_IT, *others) for path in sorted((root / name).rglob("*.py"))]
+    content = b"".join(path.read_bytes() for path in files)
+    return f"{__version__} (code {hashlib.sha256(content).hexdigest()[:12]})"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of phrasescore, Python, and the installed libraries."""
+    found = {"phrasescore": code_version(), "python": platform.python_version()}
+    for library in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[library] = version(library)
+    return found

@@ -42,7 +42,7 @@ from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.nn.weights import check_size
 from phrasescore.pairs import Direction
 from phrasescore.plugins import NotRegisteredError, check_plugins
-from phrasescore.table.factors import Factors
+from phrasescore.table.entry import Factors
 from phrasescore.vocabulary import Vocabulary
 
 _ADVICE = f"{COPY_AGAIN} or train again"

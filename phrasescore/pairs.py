@@ -24,7 +24,7 @@ from phrasescore.configuration import option, setting
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name, full_disk_as_error
 from phrasescore.phrases import Ids, Phrases, hash_pairs, hash_phrases, offsets_of
-from phrasescore.table.factors import SURFACE, Factors
+from phrasescore.table.entry import SURFACE, Factors
 from phrasescore.table.reader import TableReader
 from phrasescore.text import Log, ProgressCallback, counted, no_log, no_progress
 from phrasescore.vocabulary import Vocabulary, count_words

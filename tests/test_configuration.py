@@ -15,10 +15,18 @@ from phrasescore.configuration import (
     read_toml,
 )
 from phrasescore.errors import UsageError, UserError, flag
-from phrasescore.lm import lm_settings
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
-from phrasescore.training.settings import PRESETS, SECTIONS, Settings, merge, read_presets
+from phrasescore.training.settings import (
+    LM_PRESETS,
+    LM_SECTIONS,
+    PRESETS,
+    SECTIONS,
+    LmSettings,
+    Settings,
+    merge,
+    read_presets,
+)
 from phrasescore.training.training_config import TrainingConfig
 
 
@@ -30,9 +38,9 @@ def test_presets_are_valid(preset: str) -> None:
     assert not settings.given
 
 
-@pytest.mark.parametrize("preset", read_presets(lm_settings.PRESETS))
+@pytest.mark.parametrize("preset", read_presets(LM_PRESETS))
 def test_presets_of_language_models_are_valid(preset: str) -> None:
-    lm_settings.LmSettings.of(preset, [])
+    LmSettings.of(preset, [])
 
 
 def test_the_paper_s_sizes() -> None:
@@ -155,7 +163,7 @@ def test_the_command_line_stays_short(command: str, most: int) -> None:
         parser = actions[0].choices[name]  # type: ignore[index]
     flags = {option for action in parser._actions for option in action.option_strings}
     assert len(parser._actions) - 1 <= most
-    for section in SECTIONS.values() if command == "train" else lm_settings.SECTIONS.values():
+    for section in SECTIONS.values() if command == "train" else LM_SECTIONS.values():
         assert {flag(name) for name in options_of(section)} & flags == {flag(name) for name in flags_of(section)}
 
 

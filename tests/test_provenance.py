@@ -7,9 +7,8 @@ import torch
 
 from experiments.machine import machine
 from phrasescore import __version__
-from phrasescore.model_files import described
+from phrasescore.model_files import described, versions
 from phrasescore.model_folder import load_model
-from phrasescore.versions import versions
 from tests.conftest import DATA, MINI
 
 

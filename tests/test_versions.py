@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from phrasescore import versions
+from phrasescore import model_files as versions
 
 
 def test_the_version_tells_programs_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

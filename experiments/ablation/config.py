@@ -16,7 +16,6 @@ from moses_integration.toolkits.toolkit import ToolkitName
 from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.configuration import Sections, check_values, choices, option, unknown_key
 from phrasescore.errors import UserError
-from phrasescore.lm import lm_settings
 from phrasescore.training import settings
 
 
@@ -123,7 +122,7 @@ def _sections_of(key: str) -> Sections:
     """Return the settings of the command that a section configures."""
     if key == "expected_bleu":
         return {}
-    return lm_settings.SECTIONS if key == "language_model" else settings.SECTIONS
+    return settings.LM_SECTIONS if key == "language_model" else settings.SECTIONS
 
 
 def _check_shape(values: dict[str, Any], path: Path) -> None:

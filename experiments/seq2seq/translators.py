@@ -20,7 +20,7 @@ from phrasescore.device import Device, choose_device
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.pairs import PhrasePairs
 from phrasescore.text import text_lines
-from phrasescore.training.evaluation import BatchTotal, batch_totals, in_batches
+from phrasescore.training.batches import BatchTotal, batch_totals, in_batches
 
 _TUTORIAL_BATCH = 128
 

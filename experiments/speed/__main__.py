@@ -19,8 +19,7 @@ from phrasescore.cli.options import positive
 from phrasescore.cli.parser import CommandParser
 from phrasescore.device import choose_device, settle_memory
 from phrasescore.files import make_folder, write_atomically, write_json
-from phrasescore.lm.lm_settings import PRESETS
-from phrasescore.training.settings import preset_names
+from phrasescore.training.settings import LM_PRESETS, preset_names
 
 _TABLE, _TEXT = Path("tests/data/mini/phrase-table.gz"), Path("tests/data/mini/train")
 _GPU_PARTS = ("tests", "engine", "training", "end-to-end")
@@ -66,7 +65,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--processes", type=positive, nargs="*", help="of `annotate`; by default 1 and one per core")
     parser.add_argument("--repetitions", type=positive, default=3, help="runs of each scorer")
     parser.add_argument(
-        "--preset", choices=preset_names(PRESETS), default="cho2014", help="sizes of the language model"
+        "--preset", choices=preset_names(LM_PRESETS), default="cho2014", help="sizes of the language model"
     )
     parser.add_argument("--output", type=Path, default=Path("results/speed"), help="folder of the report")
     return parser.parse_args()

@@ -11,11 +11,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from phrasescore.nn.bridge import ContextBridge
 from phrasescore.nn.decoder import RecurrentDecoder
+from phrasescore.nn.decoder_layers import ContextBridge, MaxoutReadout
 from phrasescore.nn.encoder import RecurrentEncoder
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.nn.readout import MaxoutReadout
 from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import END
 

@@ -28,9 +28,8 @@ from moses_integration.ini import MosesIni
 from phrasescore.configuration import option
 from phrasescore.errors import naming
 from phrasescore.files import read_lines, write_json, write_lines
-from phrasescore.model_files import described
+from phrasescore.model_files import described, versions
 from phrasescore.text import Log, ProgressCallback, no_log, no_progress
-from phrasescore.versions import versions
 
 TableBuilder = Callable[[Corpus, Path, int, ProgressCallback], object]
 """`BuildingToolkit.build_tables` of a toolkit."""

@@ -26,9 +26,8 @@ from moses_integration.decoder.position_tags import strip_tags
 from moses_integration.decoder.table_lines import Wanted
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of
-from phrasescore.lm.affiliations import affiliations, source_windows
 from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
-from phrasescore.lm.ngrams import distinct_rows
+from phrasescore.lm.ngrams import affiliations, distinct_rows, source_windows
 from phrasescore.log_probs import are_log_probs
 from phrasescore.phrases import Ids
 from phrasescore.vocabulary import UNKNOWN

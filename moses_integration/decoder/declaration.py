@@ -27,7 +27,7 @@ from moses_integration.decoder.table_lines import AllPhrases, Wanted
 from moses_integration.decoder.tables import PhraseTable
 from moses_integration.ini import FeatureLine, MosesIni, parse_truth, quote_text
 from phrasescore.errors import UserError
-from phrasescore.table.factors import Factors
+from phrasescore.table.entry import Factors
 from phrasescore.words import phrases_of
 
 

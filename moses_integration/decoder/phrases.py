@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from moses_integration.decoder.table_lines import Wanted
 from phrasescore.errors import UserError
-from phrasescore.table.entry import LOWEST_LOG
-from phrasescore.table.factors import SURFACE, Factors
+from phrasescore.table.entry import LOWEST_LOG, SURFACE, Factors
 from phrasescore.words import split_words
 
 Words = tuple[bytes, ...]

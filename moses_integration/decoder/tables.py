@@ -18,13 +18,13 @@ from phrasescore.table.entry import (
     LOWEST_LOG,
     SEPARATOR,
     LineFault,
+    describe_factors,
     fault_of_the_whole,
     parse_alignment,
     parse_line,
     parse_scores,
     without_end,
 )
-from phrasescore.table.factors import describe_factors
 from phrasescore.text import counted
 from phrasescore.words import join_words, single
 

@@ -21,9 +21,8 @@ from phrasescore.errors import UserError
 from phrasescore.files import sha256_of, write_json
 from phrasescore.files.documents import read_json
 from phrasescore.phrases import offsets_of
-from phrasescore.scoring.columns import Column
-from phrasescore.table.entry import SEPARATOR, cut_line, without_end
-from phrasescore.table.factors import SURFACE
+from phrasescore.scoring.scorer import Column
+from phrasescore.table.entry import SEPARATOR, SURFACE, cut_line, without_end
 
 DIGEST = "text.json"
 """Name of a file with the digest of the text. The digest is not in the ini, because mert-moses.pl writes a new ini."""

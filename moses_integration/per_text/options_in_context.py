@@ -26,8 +26,7 @@ from moses_integration.per_text.indexed_system import selecting_weights
 from moses_integration.per_text.positions import Phrase, Position
 from phrasescore.phrases import offsets_of
 from phrasescore.scoring.scorer import PhraseScorer, ScoringTask
-from phrasescore.table.entry import LOWEST_LOG
-from phrasescore.table.factors import SURFACE
+from phrasescore.table.entry import LOWEST_LOG, SURFACE
 
 
 class OptionsInContext:

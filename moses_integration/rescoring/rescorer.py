@@ -39,9 +39,8 @@ from moses_integration.tuning.tunings import Tuning, spread
 from phrasescore.device import Device, Precision, choose_device, settle_memory
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name, sha256_of
-from phrasescore.model_files import described
+from phrasescore.model_files import described, versions
 from phrasescore.text import Log
-from phrasescore.versions import versions
 from phrasescore.workers import available_cores
 
 

@@ -31,7 +31,7 @@ from moses_integration.serving.batches import Failure, Limits, Result, Sentence,
 from phrasescore.device import Precision, settle_memory
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, ScoringTask, load_scorer
-from phrasescore.table.factors import SURFACE
+from phrasescore.table.entry import SURFACE
 
 Attempted = TypeVar("Attempted")
 _KEPT_PHRASES = 5_000

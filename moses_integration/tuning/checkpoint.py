@@ -26,10 +26,9 @@ from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.tunings import Iteration, Tuning, spread
 from phrasescore.files import sha256_of, write_json
 from phrasescore.files.resumable import ResumableFolder
-from phrasescore.model_files import described
+from phrasescore.model_files import described, versions
 from phrasescore.plugins import loaded_plugins
 from phrasescore.text import Log, no_log
-from phrasescore.versions import versions
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,17 @@ from phrasescore.files import (
     require_writable,
     write_json,
 )
-from phrasescore.lm.lm_settings import DEFAULT_PRESET, FOR_OTHERS, PRESETS, SECTIONS, LmSettings
 from phrasescore.model_files import files_of_models
 from phrasescore.parallel_text import ParallelText
 from phrasescore.text import text_lines
-from phrasescore.training.settings import read_presets
+from phrasescore.training.settings import (
+    FOR_OTHERS,
+    LM_DEFAULT_PRESET,
+    LM_PRESETS,
+    LM_SECTIONS,
+    LmSettings,
+    read_presets,
+)
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
@@ -45,7 +51,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_train(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    presets = read_presets(PRESETS)
+    presets = read_presets(LM_PRESETS)
     parser = subparsers.add_parser(
         "train",
         help="train a language model on a text",
@@ -60,7 +66,7 @@ def _add_train(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--preset",
         choices=presets,
-        default=DEFAULT_PRESET,
+        default=LM_DEFAULT_PRESET,
         help="cho2014: the paper's settings; small: minutes on two CPU cores for a text of half a million words "
         "(default: %(default)s)",
     )
@@ -72,7 +78,7 @@ def _add_train(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     _add_source_options(parser, "--", "the text")
     _add_source_options(parser, "--validation-", "the validation text")
-    add_training_options(parser, SECTIONS, presets, FOR_OTHERS)
+    add_training_options(parser, LM_SECTIONS, presets, FOR_OTHERS)
     parser.set_defaults(run=_train, command="lm train")
 
 
@@ -135,7 +141,7 @@ def settings_of(args: argparse.Namespace) -> LmSettings:
     """Return the settings of a training run: preset, TOML file, command line."""
     sources = args.source, args.alignment, args.validation_source, args.validation_alignment
     require_one_standard_input(args.text, args.validation, *sources)
-    return LmSettings.of(args.preset, given_layers(args, SECTIONS), has_source=args.source is not None)
+    return LmSettings.of(args.preset, given_layers(args, LM_SECTIONS), has_source=args.source is not None)
 
 
 def _train(args: argparse.Namespace) -> int:

@@ -16,16 +16,14 @@ from numpy.typing import NDArray
 
 from phrasescore.device import Device
 from phrasescore.errors import UserError, spelled
-from phrasescore.lm.affiliations import AffiliatedSource
 from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
 from phrasescore.lm.ngram_model import BackoffModel, as_word
-from phrasescore.lm.ngrams import Ngrams, distinct_rows
+from phrasescore.lm.ngrams import AffiliatedSource, Ngrams, distinct_rows
 from phrasescore.log_probs import require_finite, require_log_probs
 from phrasescore.model_folder import TrainedLanguageModel, load_language_model
 from phrasescore.phrases import Phrases
-from phrasescore.scoring.columns import SCORE, UNKNOWN_TARGET, Column
 from phrasescore.scoring.occurrences import Occurrences
-from phrasescore.scoring.scorer import PhraseScorer, Scores, require_unchanged
+from phrasescore.scoring.scorer import SCORE, UNKNOWN_TARGET, Column, PhraseScorer, Scores, require_unchanged
 from phrasescore.vocabulary import END, UNKNOWN, WordCounts
 from phrasescore.words import split_words
 

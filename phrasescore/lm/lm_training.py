@@ -21,9 +21,7 @@ from torch import Tensor
 from phrasescore.device import Device, on_device
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
-from phrasescore.lm.affiliations import AffiliatedSource
-from phrasescore.lm.lm_settings import LmSettings
-from phrasescore.lm.ngrams import Ngrams, read_text
+from phrasescore.lm.ngrams import AffiliatedSource, Ngrams, read_text
 from phrasescore.log_probs import perplexity
 from phrasescore.model_files import LANGUAGE_MODEL
 from phrasescore.model_folder import save_lm_description
@@ -33,9 +31,10 @@ from phrasescore.parallel_text import ParallelText
 from phrasescore.phrases import Phrases, hash_phrases
 from phrasescore.text import text_lines, utf8_lines
 from phrasescore.training.batches import hold_out_sentences
+from phrasescore.training.checkpoint import absolute_paths, run_folder
 from phrasescore.training.loop import OPTIMISERS, Start, Trainer
-from phrasescore.training.run_folder import absolute_paths, run_folder
-from phrasescore.training.task import BatchLoss, Examples, Task
+from phrasescore.training.settings import LmSettings
+from phrasescore.training.tasks import BatchLoss, Examples, Task
 from phrasescore.training.training_config import fixed_values
 from phrasescore.vocabulary import Vocabulary
 

@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
-from phrasescore.lm.affiliations import AffiliatedSource, TextRow, affiliate
 from phrasescore.lm.lm_scorer import NeuralLmScorer
+from phrasescore.lm.ngrams import AffiliatedSource, TextRow, affiliate
 from phrasescore.log_probs import perplexity
-from phrasescore.model_files import described
+from phrasescore.model_files import described, versions
 from phrasescore.parallel_text import ParallelText
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.occurrences import Text, clean_text
 from phrasescore.text import Log, chunks, no_log, utf8_lines
-from phrasescore.versions import versions
 from phrasescore.words import join_words, split_words
 
 Floats = NDArray[np.float64]

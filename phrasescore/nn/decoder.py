@@ -23,12 +23,11 @@ from phrasescore.errors import UserError
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.attention import ATTENTIONS, Memory, attend
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.bridge import make_bridge
-from phrasescore.nn.dropout import Dropout
+from phrasescore.nn.decoder_layers import make_bridge, make_readout
 from phrasescore.nn.encoder import EncodedSource, Encoder, RecurrentEncoder, WordEmbedding
 from phrasescore.nn.prefix_tree import Rows, take_rows
-from phrasescore.nn.readout import make_readout
 from phrasescore.nn.units import UNITS, RecurrentUnit
+from phrasescore.nn.weights import Dropout
 from phrasescore.plugins import Registry
 
 

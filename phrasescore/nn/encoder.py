@@ -17,8 +17,8 @@ from phrasescore.device import on_device
 from phrasescore.errors import UserError, spelled
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import FARTHEST, Reading, SourceBatch
-from phrasescore.nn.dropout import Dropout
 from phrasescore.nn.units import UNITS, RecurrentUnit
+from phrasescore.nn.weights import Dropout
 from phrasescore.plugins import Registry
 
 

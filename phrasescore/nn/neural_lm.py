@@ -23,9 +23,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from phrasescore.nn.architecture import NeuralLmConfig
-from phrasescore.nn.dropout import Dropout
 from phrasescore.nn.softmax import WordSoftmax
-from phrasescore.nn.weights import initialise
+from phrasescore.nn.weights import Dropout, initialise
 
 _UNIFORM = 0.01
 """Bound of the initial weights (paper, section 4.1.2)."""

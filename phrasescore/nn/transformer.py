@@ -30,9 +30,9 @@ from phrasescore.errors import UserError
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch, SourceBatch
 from phrasescore.nn.decoder import BestWord, Decoder, Prediction, register_decoder
-from phrasescore.nn.dropout import Dropout
 from phrasescore.nn.encoder import EncodedSource, Encoder, RecurrentEncoder, SpanMarks, register_encoder
 from phrasescore.nn.prefix_tree import Rows, take_rows
+from phrasescore.nn.weights import Dropout
 from phrasescore.vocabulary import END
 
 _SLOWEST_TURN = 10_000.0

@@ -1,4 +1,4 @@
-"""The weights of a network: their number, computed before memory is allocated, and their initial values.
+"""The weights of a network: their number, computed before memory is allocated, their initial values, and dropout.
 
 Legend: V words of the target vocabulary, symbols included.
 """
@@ -92,3 +92,14 @@ def start_at_frequencies(softmax: WordSoftmax, count_V: Tensor) -> None:
     """
     smoothed_V = count_V.double() + 1
     softmax.words.bias.copy_((smoothed_V / smoothed_V.sum()).log())
+
+
+class Dropout(nn.Dropout):
+    """`nn.Dropout` with uniform random numbers on a CPU, which take a quarter of the time of PyTorch's masks."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Set each element to zero with the dropout rate, and scale the others so that the mean stays equal."""
+        if not self.training or not self.p or input.device.type != "cpu":
+            return super().forward(input)
+        is_kept = torch.rand(input.shape) >= self.p
+        return input * (is_kept.to(input.dtype) / (1 - self.p))

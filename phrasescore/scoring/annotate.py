@@ -23,16 +23,14 @@ from phrasescore.files import (
     sha256_of_input,
 )
 from phrasescore.files.resumable import resumable_output
+from phrasescore.model_files import versions
 from phrasescore.scoring.annotate_config import AnnotateConfig, phrases_in_texts
-from phrasescore.scoring.columns import FLOOR, NEUTRAL
 from phrasescore.scoring.occurrences import Occurrences
-from phrasescore.scoring.scorer import PhraseScorer, ScoringTask
+from phrasescore.scoring.scorer import FLOOR, NEUTRAL, PhraseScorer, ScoringTask
 from phrasescore.scoring.shards import describe_shard, description_of
-from phrasescore.table.entry import Entry, LineFault, cut_line
-from phrasescore.table.factors import SURFACE, Factors
+from phrasescore.table.entry import SURFACE, Entry, Factors, LineFault, cut_line
 from phrasescore.table.reader import CHUNK_LINES, Block, Chunk, LineChecker, count_blocks, read_blocks
 from phrasescore.text import Log, counted, no_log
-from phrasescore.versions import versions
 from phrasescore.vocabulary import WordCounts
 from phrasescore.words import quote
 from phrasescore.workers import run_ordered

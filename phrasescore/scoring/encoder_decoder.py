@@ -28,10 +28,19 @@ from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import orient
 from phrasescore.phrases import Phrases, PhrasesInSentences, offsets_of
-from phrasescore.scoring.columns import PER_WORD, SCORE, UNKNOWN_BOTH, UNKNOWN_SOURCE, UNKNOWN_TARGET, Column
 from phrasescore.scoring.occurrences import Context, Occurrences
-from phrasescore.scoring.scorer import PhraseScorer, Scores, fingerprint_of
-from phrasescore.table.factors import SURFACE
+from phrasescore.scoring.scorer import (
+    PER_WORD,
+    SCORE,
+    UNKNOWN_BOTH,
+    UNKNOWN_SOURCE,
+    UNKNOWN_TARGET,
+    Column,
+    PhraseScorer,
+    Scores,
+    fingerprint_of,
+)
+from phrasescore.table.entry import SURFACE
 from phrasescore.vocabulary import UNKNOWN, WordCounts
 
 _BATCH_PAIRS = {"cpu": 4096, "cuda": 65536}

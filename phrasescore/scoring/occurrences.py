@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
-from phrasescore.table.entry import LineFault, check_length
-from phrasescore.table.factors import Factors
+from phrasescore.table.entry import Factors, LineFault, check_length
 from phrasescore.words import join_words
 
 

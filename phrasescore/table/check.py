@@ -18,8 +18,7 @@ import numpy as np
 
 from phrasescore.errors import spelled
 from phrasescore.files import MAGIC_LENGTH, STANDARD_STREAM, detect_format
-from phrasescore.table.entry import LOWEST_LOG, SEPARATOR, Entry, LineFault, parse_alignment
-from phrasescore.table.factors import describe_factors
+from phrasescore.table.entry import LOWEST_LOG, SEPARATOR, Entry, LineFault, describe_factors, parse_alignment
 from phrasescore.table.reader import TableReader
 from phrasescore.text import ProgressCallback, counted, is_text, no_progress
 from phrasescore.words import split_words

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.table.entry import LOWEST_LOG, Counted, Entry, LineFault
-from phrasescore.table.factors import SURFACE, Factors
+from phrasescore.table.entry import LOWEST_LOG, SURFACE, Counted, Entry, Factors, LineFault
 from phrasescore.text import counted
 
 EPSILON = 1e-3

@@ -16,8 +16,7 @@ from typing import BinaryIO, NamedTuple
 
 from phrasescore.errors import InputError
 from phrasescore.files import LONGEST_LINE, display_name, open_input
-from phrasescore.table.entry import Entry, LineFault, cut_source, parse_line
-from phrasescore.table.factors import SURFACE, Factors
+from phrasescore.table.entry import SURFACE, Entry, Factors, LineFault, cut_source, parse_line
 from phrasescore.text import counted
 
 CHUNK_LINES = 32_768

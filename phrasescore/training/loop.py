@@ -17,10 +17,9 @@ from phrasescore.errors import UserError, spelled
 from phrasescore.files import finite
 from phrasescore.plugins import Registry
 from phrasescore.text import Log, ProgressCallback, counted, no_log, no_progress
-from phrasescore.training.checkpoint import Progress, RunState
+from phrasescore.training.checkpoint import Progress, RunFolder, RunState
 from phrasescore.training.ranks import ALONE, Ranks
-from phrasescore.training.run_folder import RunFolder
-from phrasescore.training.task import Examples, Loss, TaskT
+from phrasescore.training.tasks import Examples, Loss, TaskT
 from phrasescore.training.training_config import Budget, TrainingConfig
 
 OptimiserBuilder = Callable[[list[nn.Parameter], TrainingConfig], torch.optim.Optimizer]

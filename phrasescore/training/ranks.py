@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 
 from phrasescore.errors import UserError, is_out_of_memory
-from phrasescore.training.task import BatchLoss, Examples
+from phrasescore.training.tasks import BatchLoss, Examples
 
 T = TypeVar("T")
 

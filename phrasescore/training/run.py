@@ -22,11 +22,10 @@ from phrasescore.pairs import PairData, PhrasePairs, read_table
 from phrasescore.parallel_text import ParallelText, SentenceConfig, read_sentences
 from phrasescore.phrases import hash_pairs, hash_phrases
 from phrasescore.training.batches import hold_out_sentences, split_held_out
+from phrasescore.training.checkpoint import absolute_paths, run_folder
 from phrasescore.training.loop import Start, Trainer
-from phrasescore.training.pair_tasks import ContextTask, PhrasePairTask, SentenceTask
-from phrasescore.training.run_folder import absolute_paths, run_folder
 from phrasescore.training.settings import Settings
-from phrasescore.training.task import Task
+from phrasescore.training.tasks import ContextTask, PhrasePairTask, SentenceTask, Task
 from phrasescore.vocabulary import END
 
 Data = str | Path | ParallelText

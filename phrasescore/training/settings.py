@@ -1,4 +1,4 @@
-"""All user settings of training an encoder-decoder: presets, overrides, and values that depend on the size of the data.
+"""All user settings of training: presets, overrides, and values that depend on the size of the data.
 
 A preset is a TOML file in the package. A TOML file of the user overrides it, and the command line or keyword arguments
 override both.
@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from phrasescore.configuration import AUTO, Section, Values, check_effect, options_of, suggestion
+from phrasescore.configuration import AUTO, Section, Values, check_effect, option, options_of, setting, suggestion
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import documents
-from phrasescore.nn.architecture import ModelConfig
+from phrasescore.nn.architecture import ModelConfig, NeuralLmConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.parallel_text import SentenceConfig
 from phrasescore.training.training_config import BUDGET, TrainingConfig, fixed_values
@@ -233,3 +233,56 @@ def updates_by_size(examples: int, batch_size: int, in_context: bool = False) ->
     of_million, most = (_EPOCHS_IN_CONTEXT, _MOST_EPOCHS_IN_CONTEXT) if in_context else (_EPOCHS, _MOST_EPOCHS)
     epochs = min(most, of_million / math.sqrt(examples / _MILLION))
     return math.ceil(epochs * examples / batch_size)
+
+
+# Language models
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """The vocabulary and held-out share of the training text."""
+
+    vocabulary: int = option(15_000, "most frequent words that the network knows, its shortlist", minimum=1)
+    min_count: int = setting(
+        2,
+        "times that a word must occur to enter the shortlist; the network learns from the others when to expect an "
+        "unknown word",
+        minimum=1,
+    )
+    held_out: float = setting(
+        0.01,
+        "share of the sentences kept from training to measure the loss, if there is no --validation",
+        minimum=0,
+        maximum=1,
+    )
+
+
+LM_SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfig, "training": TrainingConfig}
+LM_PRESETS = Path(__file__).parents[1] / "lm" / "presets"
+LM_DEFAULT_PRESET = "small"
+FOR_OTHERS = ("teacher_forcing", "label_smoothing", "long_pairs", "pairs_a_sentence")
+"""Settings for training encoder-decoders only."""
+
+
+@dataclass(frozen=True)
+class LmSettings:
+    """All settings of a training run of a neural language model."""
+
+    model: NeuralLmConfig
+    text: TextConfig
+    training: TrainingConfig
+
+    @classmethod
+    def of(cls, preset: str, layers: Sequence[Values], *, has_source: bool = False) -> LmSettings:
+        """Merge a preset with the settings of the user; an invalid or useless setting is a UserError."""
+        merged = merge([read_preset(LM_PRESETS, preset), *layers])
+        training = merged.get("training", {})
+        for layer in layers:
+            check_effect(layer.get("training", {}), dict.fromkeys(FOR_OTHERS, "in a language model"))
+            check_effect(layer.get("model", {}), {} if has_source else {"window": "without a source text"})
+        for name, value in training.items():
+            if value == AUTO:
+                raise UserError(f"`{name}`: cannot be auto in a language model; give a number")
+        return cls(
+            NeuralLmConfig(**merged.get("model", {})), TextConfig(**merged.get("text", {})), TrainingConfig(**training)
+        )

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from phrasescore.cli import main
-from phrasescore.lm.lm_settings import PRESETS, TextConfig
 from phrasescore.nn.architecture import NeuralLmConfig
-from phrasescore.training.settings import read_preset
+from phrasescore.training.settings import LM_PRESETS, TextConfig, read_preset
 from phrasescore.training.training_config import BUDGET
 from tests.cli.running import run
 from tests.conftest import DATA, MINI
@@ -209,7 +208,7 @@ def test_training_without_a_budget_is_rejected(tmp_path: Path, capsys: pytest.Ca
 
 def test_the_paper_s_sizes() -> None:
     """The preset has the sizes of Cho et al. 2014, section 4.1.2."""
-    values = read_preset(PRESETS, "cho2014")
+    values = read_preset(LM_PRESETS, "cho2014")
     model, text, training = NeuralLmConfig(**values.get("model", {})), TextConfig(**values["text"]), values["training"]
     assert (model.order, model.embedding, model.first_hidden, model.second_hidden) == (7, 512, 1536, 1024)
     assert (model.initialisation, model.dropout, model.self_normalise) == ("uniform", 0, 0)

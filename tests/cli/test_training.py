@@ -8,7 +8,7 @@ from phrasescore.cli import make_parser
 from phrasescore.cli.console import duration
 from phrasescore.cli.train import settings_of
 from phrasescore.errors import UsageError
-from phrasescore.training.evaluation import PairLoss
+from phrasescore.training.batches import PairLoss
 from phrasescore.training.loop import Evaluation, is_overfitting
 from phrasescore.training.settings import Settings
 

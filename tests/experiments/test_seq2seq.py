@@ -29,7 +29,7 @@ from phrasescore.errors import UsageError, UserError
 from phrasescore.model_folder import TrainedModel
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
-from phrasescore.training.evaluation import SentenceLoss, sentence_loss
+from phrasescore.training.batches import SentenceLoss, sentence_loss
 from phrasescore.training.settings import Settings
 from phrasescore.vocabulary import Vocabulary
 from tests.conftest import MINI, TINY
@@ -381,7 +381,7 @@ def test_a_comparison_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path)
     assert base["machine"]["versions"]["torch"]
     assert base["config"]["training"]["device"].startswith("cpu ")
     outputs = list((folder / "systems").glob("base.*.out"))
-    assert [len(output.read_bytes().splitlines()) for output in outputs] .count(30) == 4
+    assert [len(output.read_bytes().splitlines()) for output in outputs].count(30) == 4
     assert len(outputs) == 6
     assert json.loads((folder / "report.json").read_bytes())["systems"].keys() == report["systems"].keys()
     said.clear()

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.lm.affiliations import affiliations, source_windows
-from phrasescore.lm.ngrams import Ngrams, read_text
+from phrasescore.lm.ngrams import Ngrams, affiliations, read_text, source_windows
 from phrasescore.parallel_text import ParallelText
 from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import Vocabulary

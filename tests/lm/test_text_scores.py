@@ -6,8 +6,8 @@ import kenlm
 import numpy as np
 import pytest
 
-from phrasescore.lm.affiliations import TextRow
 from phrasescore.lm.lm_scorer import NeuralLmScorer
+from phrasescore.lm.ngrams import TextRow
 from phrasescore.lm.text_scores import TextScores, best_weight, interpolate, learn_weight
 from phrasescore.log_probs import perplexity
 from phrasescore.text import text_lines

@@ -8,8 +8,7 @@ import pytest
 from phrasescore.cli import main
 from phrasescore.errors import UserError
 from phrasescore.table.check import check_table
-from phrasescore.table.entry import LineFault, parse_line
-from phrasescore.table.factors import SURFACE, Factors
+from phrasescore.table.entry import SURFACE, Factors, LineFault, parse_line
 from phrasescore.table.reader import LineChecker, TableReader, read_blocks
 
 FACTORED = b"a|D b|N ||| x|N|s ||| 0.5\na|D |||  ||| 0.5\nb|N ||| y|V|s x|N|s ||| 0.5\n"

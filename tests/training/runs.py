@@ -12,10 +12,9 @@ import pytest
 from phrasescore.device import Device, choose_device
 from phrasescore.model_files import METRICS, WEIGHTS
 from phrasescore.training.loop import Trainer, Watcher
-from phrasescore.training.pair_tasks import PhrasePairTask
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
-from phrasescore.training.task import TaskT
+from phrasescore.training.tasks import PhrasePairTask, TaskT
 
 CPU = choose_device("cpu", "fp32")
 

@@ -20,10 +20,10 @@ from phrasescore.parallel_text import ParallelText, SentenceConfig, read_sentenc
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import in_sentences
 from phrasescore.training.loop import Trainer
-from phrasescore.training.pair_tasks import ContextTask
 from phrasescore.training.ranks import ALONE
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
+from phrasescore.training.tasks import ContextTask
 from phrasescore.training.training_config import TrainingConfig
 from tests.conftest import MINI
 from tests.nn.family import config_of

@@ -18,8 +18,8 @@ from phrasescore.model_folder import load_model
 from phrasescore.nn import softmax
 from phrasescore.nn.encoder import RecurrentEncoder
 from phrasescore.training import loop
+from phrasescore.training.batches import PairLoss
 from phrasescore.training.checkpoint import Progress
-from phrasescore.training.evaluation import PairLoss
 from phrasescore.training.loop import Evaluation, Watcher
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings

@@ -12,9 +12,9 @@ from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import DataConfig, PhrasePairs
 from phrasescore.phrases import Phrases
-from phrasescore.training.pair_tasks import PhrasePairTask
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
+from phrasescore.training.tasks import PhrasePairTask
 from phrasescore.training.training_config import TrainingConfig
 from tests.nn.family import FAMILY, config_of
 from tests.no_numbers import META, copies

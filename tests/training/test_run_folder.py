@@ -16,9 +16,9 @@ from phrasescore.model_files import WEIGHTS
 from phrasescore.model_folder import load_model
 from phrasescore.pairs import DataConfig
 from phrasescore.training import checkpoint, loop, run
+from phrasescore.training.checkpoint import RunFolder
 from phrasescore.training.loop import Start, Watcher
 from phrasescore.training.run import prepare
-from phrasescore.training.run_folder import RunFolder
 from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
 from phrasescore.vocabulary import Vocabulary

@@ -18,9 +18,9 @@ import phrasescore
 from phrasescore.errors import UserError
 from phrasescore.model_files import METRICS, WEIGHTS
 from phrasescore.training.loop import Trainer
-from phrasescore.training.pair_tasks import PhrasePairTask
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
+from phrasescore.training.tasks import PhrasePairTask
 from tests.cli import running
 from tests.conftest import MINI
 from tests.training.runs import CPU, KilledError, die_in, metrics, outcome, run_until, train

@@ -22,11 +22,11 @@ from phrasescore.pairs import DataConfig
 from phrasescore.parallel_text import MeasuredLoss, ParallelText, SentenceConfig
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
-from phrasescore.training.evaluation import sentence_loss
+from phrasescore.training.batches import sentence_loss
 from phrasescore.training.loop import Trainer
-from phrasescore.training.pair_tasks import SentenceTask
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
+from phrasescore.training.tasks import SentenceTask
 from phrasescore.training.training_config import TrainingConfig
 from tests.conftest import TINY
 from tests.copying import write_sentences

@@ -1,4 +1,4 @@
-"""Train an encoder-decoder on phrase pairs of a table or in context, or on sentence pairs.
+"""What a `Trainer` trains: the interface of a task; and training an encoder-decoder on phrase pairs or sentences.
 
 Legend: P pairs of a batch, I predicted symbols of all of them (words and end symbols).
 """
@@ -6,25 +6,100 @@ Legend: P pairs of a batch, I predicted symbols of all of them (words and end sy
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sized
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from phrasescore.aligned_phrases import AlignedPhrases, extract_phrases
-from phrasescore.device import on_device
+from phrasescore.device import Device, on_device
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
 from phrasescore.parallel_text import MeasuredLoss
-from phrasescore.training.batches import SHORT, are_short, batches_of_epoch, sample_of_epoch
-from phrasescore.training.evaluation import PairLoss, SentenceLoss, in_batches, pair_loss, sentence_loss
-from phrasescore.training.task import BatchLoss, Examples, Task
+from phrasescore.training.batches import (
+    SHORT,
+    PairLoss,
+    SentenceLoss,
+    are_short,
+    batches_of_epoch,
+    in_batches,
+    pair_loss,
+    sample_of_epoch,
+    sentence_loss,
+)
+from phrasescore.training.training_config import TrainingConfig
+
+Examples = NDArray[np.int64]
+"""Indices of examples, such as lines of a phrase table or n-grams of a text."""
+
+
+@dataclass(frozen=True)
+class BatchLoss:
+    """The loss on a training batch."""
+
+    mean: Tensor
+    """Mean loss with its gradient, in nats per term."""
+    terms: int
+    """Number of terms (pairs or words) in the mean; 0 if the batch has nothing to train on."""
+
+
+class Loss(Protocol):
+    """The loss on held-out or validation examples: a dataclass whose fields are written to `metrics.jsonl`."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def per_example(self) -> float:
+        """The loss that selects the weights, in nats per example."""
+        ...
+
+    def __str__(self) -> str:
+        """Return a short text for the log."""
+        ...
+
+
+@dataclass(frozen=True)
+class Task(ABC):
+    """A kind of training. Examples are numbered, so that a run can be resumed in the middle of an epoch."""
+
+    unit: ClassVar[str]
+    """Name of an example, such as `pair` or `word`."""
+
+    network: nn.Module
+    """On its device, with its initial weights."""
+    config: TrainingConfig
+    device: Device
+    held_out: Sized
+    """Held-out examples of the training data."""
+    validation: Sized | None
+    """Validation data, if any."""
+
+    @property
+    @abstractmethod
+    def batches_per_epoch(self) -> int:
+        """Number of batches per epoch."""
+
+    @abstractmethod
+    def batches(self, epoch: int) -> Iterator[Examples]:
+        """Yield the batches of an epoch; they depend only on its number."""
+
+    @abstractmethod
+    def loss(self, examples: Examples) -> BatchLoss:
+        """Return the loss on a batch."""
+
+    @abstractmethod
+    def measure(self, data: Any) -> Loss:
+        """Return the loss on `held_out` or `validation`; the argument is never empty."""
+
+
+TaskT = TypeVar("TaskT", bound=Task)
 
 
 @dataclass(frozen=True)
