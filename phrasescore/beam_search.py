@@ -96,11 +96,7 @@ class Decoding:
         return log_probs[0] if len(log_probs) == 1 else torch.stack(log_probs).mean(dim=0)
 
     def to_cpu(self, log_prob: Tensor) -> NDArray[np.float64]:
-        """Return valid ln p of prefixes on the CPU, in 64 bits; some of a row [..., C] may be minus infinity.
-
-        Raises:
-            UserError: the network is damaged and gives no log-probabilities.
-        """
+        """Return valid ln p of prefixes on the CPU, in 64 bits; some of a row [..., C] may be minus infinity."""
         values = log_prob.double().cpu().numpy()
         # The maximum is NaN if any value is.
         require_log_probs(values.max(axis=-1), self._origin, len(self._steps))
@@ -131,8 +127,6 @@ class Decoding:
 
 
 class _Candidate(NamedTuple):
-    """An extension of a prefix by a word."""
-
     row: int
     word: int
     total: float

@@ -60,14 +60,9 @@ def option(
 ) -> T:
     """Declare a dataclass field as an option.
 
-    Args:
-        default: the default value.
-        text: the help text; it may end with `(default: ...)` if the default is not a value.
-        minimum: the smallest valid value.
-        maximum: the largest valid value.
-        metavar: the placeholder of the value in `--help`; None derives it from the type.
-        is_switch: whether the command line has no `--no-` form; for booleans that no preset sets.
-        auto: whether `auto` is a valid value.
+    Help may end with `(default: ...)` if the default is not a value. A switch, for booleans that no preset sets, has no
+    `--no-` form. `metavar` is the placeholder of the value in `--help`; None derives it from the type. With `auto` the
+    value `auto` is valid, too.
     """
     facts = {"help": text, "minimum": minimum, "maximum": maximum, "metavar": metavar, "is_switch": is_switch}
     return field(default=default, metadata={**facts, "auto": auto, "flag": True})
@@ -154,7 +149,6 @@ def range_fault(item: Field[Any], kind: type, value: Any) -> str | None:
 
 
 def _converted(value: Any, kind: Any, name: str) -> Any:
-    """Return a value as the type of its field."""
     wanted = scalar_type(kind)
     if value is None and type(None) in get_args(kind):
         return None
@@ -240,11 +234,7 @@ def _parsed(written: str, kind: type) -> Any:
 
 
 def require_known(function: str, options: Iterable[str], sections: Iterable[type[Section]]) -> None:
-    """Check the names of keyword arguments of a function that takes the options of some sections.
-
-    Raises:
-        TypeError: an option does not exist.
-    """
+    """Raise a TypeError if a function that takes the options of some sections has no option of a given name."""
     known = [name for section in sections for name in options_of(section)]
     for name in options:
         if name not in known:

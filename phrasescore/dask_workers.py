@@ -83,7 +83,6 @@ class DaskWorkers:
             ) from error
 
     def submit(self, task: Callable[[Any], Any], item: Any) -> Future[Any]:
-        """See `Workers`."""
         import dask
 
         if task is not self._task:

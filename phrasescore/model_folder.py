@@ -78,7 +78,6 @@ class TrainedModel(Trained):
 
     @property
     def vocabulary_digests(self) -> tuple[str, str]:
-        """SHA-256 of the source and of the target words."""
         return self.source_vocabulary.digest(), self.target_vocabulary.digest()
 
 
@@ -109,12 +108,7 @@ def save_description(
 
 
 def load_model(folder: Path) -> TrainedModel:
-    """Load a model folder onto the CPU.
-
-    Raises:
-        UserError: a file is missing, damaged, of another format or kind, or does not match the others; or a plugin is
-            missing or has changed.
-    """
+    """Load a model folder onto the CPU; damaged or incompatible files, and missing or changed plugins, are errors."""
     description = read_description(folder, ENCODER_DECODER)
     with open_weights(folder, description) as weights:
         source = load_vocabulary(folder, SOURCE_VOCABULARY, description["source_vocabulary"])
@@ -172,11 +166,7 @@ def save_lm_description(
 
 
 def load_language_model(folder: Path) -> TrainedLanguageModel:
-    """Load a model folder onto the CPU.
-
-    Raises:
-        UserError: a file is missing, damaged, of another format or kind, or does not match the others.
-    """
+    """Load a model folder onto the CPU."""
     description = read_description(folder, LANGUAGE_MODEL)
     with open_weights(folder, description) as weights:
         vocabulary, source = load_vocabulary(folder, VOCABULARY, description["vocabulary"]), None
@@ -204,11 +194,7 @@ def save_tensors(folder: Path, tensors: Mapping[str, Tensor]) -> None:
 
 @contextmanager
 def open_weights(folder: Path, description: dict[str, Any]) -> Iterator[TensorFile]:
-    """Open the weights of a folder and verify their digest and that of the description, the content of config.json.
-
-    Raises:
-        UserError: the weights are missing or damaged, or belong to another description.
-    """
+    """Open the weights of a folder and verify their digest and that of the description, the content of config.json."""
     path = folder / WEIGHTS
     if not path.exists():
         # Training creates an empty file before the first update.
@@ -239,12 +225,7 @@ def read_weights(folder: Path, weights: TensorFile, shapes: Shapes) -> dict[str,
 
 
 def _load_network(folder: Path, weights: TensorFile, build: Callable[[], NetworkT]) -> NetworkT:
-    """Build a network and load its weights, ready to score.
-
-    Raises:
-        NotRegisteredError: a component of the network does not exist, or belongs to a plugin.
-        UserError: the network cannot be built or is too large, or the weights do not match it.
-    """
+    """Build a network and load its weights, ready to score."""
     try:
         shapes = check_size(build)
     except NotRegisteredError:

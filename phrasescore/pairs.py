@@ -64,16 +64,13 @@ class DataConfig:
 
     @property
     def vocabularies(self) -> tuple[int, int]:
-        """The sizes of the source and the target vocabulary."""
         return self.source_vocabulary or self.vocabulary, self.target_vocabulary or self.vocabulary
 
     @property
     def factors(self) -> Factors:
-        """The factors that form the words of the network."""
         return Factors.parse(self.factor)
 
     def held_out_of(self, pairs: int) -> int:
-        """Return the number of held-out pairs."""
         return min(int(pairs * self.held_out), self.held_out_limit)
 
 
@@ -92,7 +89,6 @@ class PhrasePairs:
         return len(self.source)
 
     def take(self, indices: NDArray[np.integer]) -> PhrasePairs:
-        """Return the pairs at these indices, in memory."""
         alignment = None if self.alignment is None else self.alignment.take(indices)
         return PhrasePairs(self.source.take(indices), self.target.take(indices), self.weight[indices], alignment)
 
@@ -106,12 +102,10 @@ class PhraseFile:
         self._lengths: list[NDArray[np.uint32]] = []
 
     def append(self, phrases: Phrases) -> None:
-        """Append phrases."""
         self._stream.write(phrases.ids.tobytes())
         self._lengths.append(phrases.lengths.astype(np.uint32))
 
     def phrases(self) -> Phrases:
-        """Return all phrases, memory-mapped."""
         self._stream.flush()
         ids: Ids = np.memmap(self._stream, np.int32, "r+") if self._stream.tell() else np.zeros(0, np.int32)
         return Phrases(ids, offsets_of(np.concatenate(self._lengths) if self._lengths else np.zeros(0, np.uint32)))
@@ -143,7 +137,6 @@ class Side(PhraseFile):
         return hash_phrases(phrases_of_ids)
 
     def word_counts(self) -> Counter[bytes]:
-        """Return the weighted count of each word."""
         return Counter(dict(zip(self.ids, self.counts.tolist(), strict=True)))
 
     def finish(self, vocabulary: Vocabulary) -> Phrases:
@@ -193,16 +186,9 @@ def read_table(
 ) -> PairData:
     """Read a phrase table as ids.
 
-    "Source" and "target" are the network's input and output: with the direction `source-given-target` they
-    are the table's target and source.
-
-    Args:
-        table: the phrase table.
-        folder: an existing folder for the anonymous files of ids.
-        config: vocabulary sizes, direction, weighting.
-        vocabularies: source and target vocabulary of an existing network; None to choose them from the data.
-        progress: receives the number of lines.
-        log: receives warnings about the texts for vocabularies.
+    "Source" and "target" are the network's input and output: with the direction `source-given-target` they are the
+    table's target and source. `folder` gets anonymous files of ids. Without the vocabularies of an existing network
+    they are chosen from the data.
     """
     digest = hashlib.sha256()
     with open_sides(folder) as sides:
@@ -223,11 +209,7 @@ def read_table(
 def _read_lines(
     table: str | Path, sides: tuple[Side, Side], config: DataConfig, digest: hashlib._Hash, progress: ProgressCallback
 ) -> tuple[NDArray[np.uint64], NDArray[np.float32] | None, bool]:
-    """Read a table into both sides; return a hash of each pair, joint counts if wanted, and whether all lines have one.
-
-    Raises:
-        UserError: there are no lines, no joint counts, or no factors.
-    """
+    """Read a table into both sides; return a hash of each pair, joint counts if wanted, and whether all have one."""
     hashes: list[NDArray[np.uint64]] = []
     joint_counts: list[NDArray[np.float32]] = []
     lines, has_counts = 0, True

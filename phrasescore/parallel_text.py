@@ -100,12 +100,8 @@ def read_sentences(
 ) -> PairData:
     """Read parallel text as ids, without pairs that have an empty side.
 
-    Training excludes pairs longer than `max_words`; validation keeps all lengths, and its text must be UTF-8.
-
-    Args:
-        text: the files, tokenised.
-        folder: an existing folder for the anonymous files of ids.
-        vocabularies: the vocabularies of the network, for validation text; None for training text.
+    Training excludes pairs longer than `max_words`. Validation text, for which the vocabularies of the network are
+    given, keeps all lengths and must be UTF-8. `folder` gets anonymous files of ids.
     """
     longest = config.max_words if vocabularies is None else None
     read = partial(text_lines if vocabularies is None else utf8_lines, log=log)
@@ -143,7 +139,6 @@ def read_sentences(
 
 
 def _rows(text: ParallelText, read: Callable[[str | Path], Iterator[bytes]], log: Log) -> Iterator[_Row]:
-    """Yield the rows of a text, words separated by single spaces."""
     paths = [text.source, text.target, *([] if text.alignment is None else [text.alignment])]
     for source, target, *points in report_one_sided(lines_abreast(*paths, read=read), (text.source, text.target), log):
         yield join_words(source), join_words(target), points[0] if points else b""

@@ -37,7 +37,6 @@ class Phrases:
 
     @classmethod
     def from_lists(cls, phrases: Iterable[Iterable[int]]) -> Phrases:
-        """Build from lists of ids."""
         lists = [list(phrase) for phrase in phrases]
         flat = [id_ for phrase in lists for id_ in phrase]
         return cls(np.array(flat, np.int32), offsets_of(np.array([len(p) for p in lists], np.int64)))
@@ -47,7 +46,6 @@ class Phrases:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Words in each phrase."""
         return np.diff(self.offsets)
 
     @property
@@ -56,13 +54,11 @@ class Phrases:
         return np.zeros(len(self), np.int64)
 
     def take(self, indices: NDArray[np.integer]) -> Phrases:
-        """Return the phrases at these indices."""
         starts = self.offsets[indices]
         lengths = self.offsets[np.asarray(indices) + 1] - starts
         return Phrases(self.ids[ranges(starts, lengths)], offsets_of(lengths))
 
     def where(self, is_taken: NDArray[np.bool_]) -> Phrases:
-        """Return the phrases at which the mask is true."""
         lengths = self.lengths
         return Phrases(self.ids[np.repeat(is_taken, lengths)], offsets_of(lengths[is_taken]))
 
@@ -96,7 +92,6 @@ class PhrasesInSentences:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Words in each phrase."""
         return self.end_S - self.first_S
 
     @property
@@ -113,7 +108,6 @@ class PhrasesInSentences:
         )
 
     def alone(self) -> Phrases:
-        """Return the phrases without their sentences."""
         starts = self.sentences.offsets[self.sentence_S] + self.first_S
         return Phrases(self.sentences.ids[ranges(starts, self.lengths)], offsets_of(self.lengths))
 

@@ -111,12 +111,10 @@ class Registry(Generic[T]):
     """Named components of one kind, registered by a decorator."""
 
     def __init__(self, kind: str) -> None:
-        """Create a registry; `kind` names its components in error messages."""
         self.kind = kind
         self._things: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[U], U]:
-        """Return the decorator that registers a class or a function."""
         if not isinstance(name, str):
             raise UserError(f'a part is registered as {name!r}; give its name, as in @register_unit("minimal")')
 

@@ -42,11 +42,7 @@ class SearchConfig:
 
     @classmethod
     def checked(cls, given: Mapping[str, Any]) -> Self:
-        """Return the configuration of the options that a user gave.
-
-        Raises:
-            UsageError: an option contradicts another or has no effect.
-        """
+        """Return the configuration of the options that a user gave; conflicts and options without effect are errors."""
         config = cls(**given)
         for name in given:
             if config.sample and name in _FOR_SEARCHES:

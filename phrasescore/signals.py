@@ -29,7 +29,6 @@ class StopRequest:
             self.is_urgent = False
 
     def __call__(self) -> bool:
-        """Return whether a signal has arrived."""
         return self.signal is not None
 
     @property
@@ -42,9 +41,8 @@ class StopRequest:
 def stop_on_signals(*, may_repeat: bool = False) -> Iterator[StopRequest]:
     """Turn SIGINT, SIGTERM and SIGHUP into a stop request that the command polls between its steps.
 
-    Args:
-        may_repeat: ignore repeated signals. `torchrun` forwards signals that a cluster also sends to its processes, and
-            kills processes that do not end.
+    With `may_repeat`, repeated signals are ignored: `torchrun` forwards signals that a cluster also sends to its
+    processes, and kills processes that do not end.
     """
     request = StopRequest()
 

@@ -71,30 +71,21 @@ class SubwordVocabulary(Vocabulary):
         return UNKNOWN not in self._encode_word(word)
 
     def encode(self, phrases: Sequence[bytes]) -> Phrases:
-        """Return the ids of the pieces of phrases, split at spaces, without end symbols."""
         return Phrases.from_lists(
             [id_ for word in phrase.split(b" ") if word for id_ in self._encode_word(word)] for phrase in phrases
         )
 
     def spell(self, ids: Iterable[int]) -> list[bytes]:
-        """Return the words of a sequence of pieces."""
         return split_words(b"".join(super().spell(ids)).replace(_BOUNDARY, b" "))
 
     def symbols(self, phrase: bytes) -> list[bytes]:
-        """Return the pieces of a phrase."""
         return super().spell(self.encode([phrase]).ids)
 
     def to_bytes(self) -> bytes:
-        """Return the SentencePiece model."""
         return self._model
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a saved vocabulary.
-
-        Raises:
-            UserError: the file is missing or is not a subword vocabulary.
-        """
         try:
             return cls(read_regular(path, LARGEST))
         except ValueError as error:

@@ -56,10 +56,8 @@ def is_text(words: bytes) -> bool:
 def text_lines(path: str | Path, log: Log = no_log) -> Iterator[bytes]:
     """Yield the lines of a text, without their ends; after the last line, call `log` with warnings about unusual lines.
 
-    Unusual lines are not UTF-8, or have sentence marks or `|||`, which are read as words.
-
-    Raises:
-        UserError: the file cannot be read or is not a text: it has a NUL, as UTF-16 has, or an overlong line.
+    Unusual lines are not UTF-8, or have sentence marks or `|||`, which are read as words. A NUL, as UTF-16 has, or an
+    overlong line is an error.
     """
     with open_input(path) as source:
         yield from lines_of(source.stream, display_name(path), log)
@@ -117,11 +115,7 @@ def lines_of(stream: BinaryIO, name: str, log: Log = no_log, *, needs_utf8: bool
 def lines_abreast(
     *paths: str | Path, read: Callable[[str | Path], Iterator[bytes]] = text_lines
 ) -> Iterator[tuple[bytes, ...]]:
-    """Yield the lines of parallel texts together.
-
-    Raises:
-        UserError: see `read`; or the texts differ in length, which is detected at the end of the shortest.
-    """
+    """Yield the lines of parallel texts together; texts that differ in length are an error, found at the last line."""
     texts = [read(path) for path in paths]
     for number, lines in enumerate(zip_longest(*texts)):
         if None in lines:

@@ -40,7 +40,6 @@ class Translation:
 
     @property
     def text(self) -> bytes:
-        """The words separated by spaces."""
         return b" ".join(self.words)
 
     def __str__(self) -> str:
@@ -51,11 +50,6 @@ class Translator:
     """Translates tokenised sentences or phrases, in batches of similar length."""
 
     def __init__(self, scorer: EncoderDecoderScorer, config: SearchConfig, batch_size: int = 64) -> None:
-        """Create a translator; `batch_size` is the maximum number of sentences of a batch.
-
-        Raises:
-            UserError: an option needs attention, and the network has none.
-        """
         has_words = not isinstance(scorer.model.target_vocabulary, SubwordVocabulary)
         self.has_attention = has_words and all(network.config.has_attention for network in scorer.networks)
         """Whether there are attention weights of words."""

@@ -50,7 +50,6 @@ class Vocabulary:
         return cls(candidates[:size])
 
     def __len__(self) -> int:
-        """Return the number of ids, the two symbols included."""
         return len(self.words)
 
     @property
@@ -73,7 +72,6 @@ class Vocabulary:
         return Phrases(ids, offsets_of(lengths))
 
     def spell(self, ids: Iterable[int]) -> list[bytes]:
-        """Return the words of a sequence of ids."""
         return [self.words[id_] for id_ in ids]
 
     def symbols(self, phrase: bytes) -> list[bytes]:
@@ -91,20 +89,13 @@ class Vocabulary:
         return b"".join(word + b"\n" for word in self.words)
 
     def digest(self) -> str:
-        """Return the SHA-256 of the text form, in hexadecimal."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def save(self, path: Path) -> None:
-        """Write the text form."""
         write_atomically(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read the text form.
-
-        Raises:
-            UserError: the file is missing or is not a vocabulary.
-        """
         words = read_regular(path, LARGEST).removesuffix(b"\n").split(b"\n")
         if tuple(words[: len(_SYMBOLS)]) != _SYMBOLS or len(set(words)) != len(words):
             raise UserError(f"{path}: is not a vocabulary of phrasescore; copy the model folder again")

@@ -59,22 +59,14 @@ def quote(text: bytes) -> str:
 
 
 def moses_number(token: bytes) -> float:
-    """Parse a number of a table as Moses does: to the nearest 32-bit float, infinite on overflow.
-
-    Raises:
-        ValueError: Moses rejects it, as `nan`.
-    """
+    """Parse a number of a table as Moses does: to the nearest 32-bit float, or infinity; `nan` is a ValueError."""
     if not _NUMBER.fullmatch(token):
         raise ValueError(f"`{quote(token)}` is no number")
     return single(float(token))
 
 
 def parse_number(text: str | bytes) -> float:
-    """Parse a finite number.
-
-    Raises:
-        ValueError: it is not a number, or not finite.
-    """
+    """Parse a finite number; anything else is a ValueError."""
     token = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     number = float(token) if _NUMBER.fullmatch(token) else math.nan
     if not math.isfinite(number):

@@ -97,10 +97,8 @@ def available_cores() -> int:
 def start_workers(killed: str, processes: int | None = None, scheduler: str | None = None) -> Iterator[Workers]:
     """Yield workers and end them afterwards, even during tasks if an exception is raised.
 
-    Args:
-        killed: the message if workers are killed repeatedly, most likely for lack of memory.
-        processes: number of local processes; None for one per core. 1 yields None, for this process.
-        scheduler: address of a Dask scheduler, whose workers replace local processes.
+    `killed` is the message if workers are killed repeatedly, most likely for lack of memory. `processes` is None for
+    one process per core; 1 yields None, for this process. The workers of a Dask scheduler replace local processes.
     """
     if scheduler is not None:
         from phrasescore.dask_workers import dask_workers
@@ -135,11 +133,9 @@ class ProcessPool:
         resource_tracker.ensure_running()
 
     def submit(self, task: Callable[[Any], Any], item: Any) -> Future[Any]:
-        """Start to run a task for an item."""
         return self._threads.submit(self._run, task, item)
 
     def result(self, future: Future[Any]) -> Any:
-        """Wait for a result."""
         return future.result()
 
     def close(self) -> None:
@@ -158,7 +154,6 @@ class ProcessPool:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
     def _run(self, task: Callable[[Any], Any], item: Any) -> Any:
-        """Run a task for an item in the process of this thread."""
         number: int = self._own.number
         for _ in range(self._tries):
             process = self._processes.get(number) or self._start(number)
@@ -233,7 +228,6 @@ def process_number() -> int | None:
 
 
 def _serve(pipe: Connection, number: int, threads: int) -> None:
-    """Report the start, and run tasks until the pipe is closed."""
     global _number
     _number = number
     # Libraries read this when they are imported, which happens when a task needs them.
@@ -309,7 +303,6 @@ class WorkerPickler(pickle.Pickler):
     """Pickles tasks and items."""
 
     def reducer_override(self, value: Any) -> Any:
-        """Return how to pickle a reloadable object; leave everything else to the pickler."""
         if isinstance(value, Reloadable) and value.recipe is not None:
             return _reload, (value.recipe,)
         return NotImplemented

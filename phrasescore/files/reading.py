@@ -150,7 +150,6 @@ class _InputFile(io.FileIO):
     _is_at_start = True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Read some bytes; return their number, 0 at the end."""
         view = memoryview(buffer).cast("B")
         count = more = super().readinto(view) or 0
         while more and self._is_at_start and _may_be_compressed(bytes(view[:count])):
@@ -170,9 +169,7 @@ def _may_be_compressed(head: bytes) -> bool:
 def open_input(path: str | Path) -> Iterator[Input]:
     """Open a possibly compressed file, or standard input for `-`, as decompressed bytes.
 
-    Raises:
-        InputError: the file is truncated or corrupt, which may be detected only during reading.
-        UserError: the file cannot be opened, or standard input is closed.
+    Truncated or corrupt data is an InputError, which may be raised only during reading.
     """
     is_stdin = str(path) == STANDARD_STREAM
     if is_stdin:
@@ -238,11 +235,9 @@ class _Streams(io.RawIOBase):
         self._stream = begin()
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Read some bytes; return their number, 0 at the end."""
         view, data = memoryview(buffer).cast("B"), b""
         while not data:
             compressed = b""
@@ -276,11 +271,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def bounded_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the line numbers, from 1, and lines of an open file with their ends; only a line feed ends a line.
-
-    Raises:
-        UserError: a line is longer than `LONGEST_LINE`; messages call the file `name`.
-    """
+    """Yield the line numbers, from 1, and lines of an open file with their ends; only a line feed ends a line."""
     for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE + 1), b""), 1):
         if len(line) > LONGEST_LINE:
             raise UserError(

@@ -81,11 +81,7 @@ class ResumableOutput:
         self.chunks.append(dict(facts))
 
     def begin(self, fingerprint: Mapping[str, Any], *, restart: bool) -> None:
-        """Resume the work of an interrupted run; discard data after its last valid chunk.
-
-        Raises:
-            UserError: the interrupted run has another fingerprint.
-        """
+        """Resume the work of an interrupted run; discard data after its last valid chunk."""
         # A larger journal is damaged; chunks that it does not describe are computed again.
         header, *lines = self._journal.read(LARGEST_JSON_LINES).split(b"\n")[:-1] or [b""]
         length = 0
@@ -124,17 +120,8 @@ def resumable_output(
 
     An interrupted or failed run leaves its chunks in hidden files. The next run with the same fingerprint finds them in
     `chunks` and resumes after them; `note` reports it. After an `InputError` or on a full disk nothing is left, as with
-    `open_output`. An old file stays unchanged. Two runs cannot write the same file at once.
-
-    Args:
-        path: a regular file, or a link to one, which stays a link.
-        fingerprint: everything that determines the output, by name, as a JSON object.
-        restart: discard the work of an interrupted run.
-        name: the name of the output in messages; None for the path.
-
-    Raises:
-        UserError: an interrupted run has another fingerprint, the folder cannot be written, another run is writing the
-            same file, or the disk is full.
+    `open_output`. An old file stays unchanged. Two runs cannot write the same file at once. `fingerprint` is everything
+    that determines the output, by name, as a JSON object; `name` is the name of the output in messages.
     """
     place = output_place(path)
     unfinished, journal = (place.with_name(f".{place.name}.{kind}") for kind in ("unfinished", "journal"))
@@ -173,11 +160,6 @@ class ResumableFolder:
     """
 
     def __init__(self, folder: Path, fingerprint: Mapping[str, Any], *, restart: bool = False) -> None:
-        """Open or create the folder.
-
-        Raises:
-            UserError: it has results with another fingerprint, or cannot be written.
-        """
         self._folder = folder
         path = folder / _FINGERPRINT
         has_results = folder.exists() and any(file != path for file in folder.iterdir())
@@ -195,18 +177,16 @@ class ResumableFolder:
         write_atomically(path, _header(fingerprint))
 
     def read(self, name: str) -> bytes | None:
-        """Return a result, or None if it is missing or damaged."""
+        """Return a result, None if it is missing or damaged."""
         path = self._folder / name
         stored = path.read_bytes() if path.exists() else b""
         digest, content = stored[:32], stored[32:]
         return content if digest == hashlib.sha256(content).digest() else None
 
     def write(self, name: str, content: bytes) -> None:
-        """Save a result."""
         write_atomically(self._folder / name, hashlib.sha256(content).digest() + content)
 
     def remove(self, pattern: str) -> None:
-        """Remove the results whose names match a pattern."""
         _remove(*self._folder.glob(pattern))
 
 
@@ -289,7 +269,6 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tu
 
 
 def _shown(value: Any) -> str:
-    """Return a value as a message shows it."""
     if value is None or value == []:
         return "none"
     if isinstance(value, list | dict):

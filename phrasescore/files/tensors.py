@@ -47,7 +47,6 @@ class TensorFile:
     _file: Any
 
     def read(self) -> dict[str, Tensor]:
-        """Return the tensors."""
         return {name: self._file.get_tensor(name) for name in self.shapes}
 
 
@@ -69,12 +68,7 @@ def _header_end(content: memoryview) -> int:
 
 @contextmanager
 def open_tensors(path: Path) -> Iterator[TensorFile]:
-    """Open a file and verify its digest.
-
-    Raises:
-        UserError: it cannot be read, or is not a regular file.
-        DamagedError: its content has changed since it was written.
-    """
+    """Open a file and verify its digest; content that has changed since it was written is a DamagedError."""
     with open_regular(path) as stream:
         try:
             # This validates the header and compares it with the size of the file.

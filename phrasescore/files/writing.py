@@ -43,10 +43,6 @@ def open_output(path: str | Path, *, is_compressed: bool = False) -> Iterator[Bi
     The data goes to a hidden file in the same folder (see `open_hidden`), is synced, then renamed over `path`. The
     suffix of `path` determines the compression, also if `path` is a link to another name; with `is_compressed` the
     bytes are compressed already. A device or a named pipe is written to, not replaced.
-
-    Raises:
-        UserError: the folder cannot be written, another run is writing the same file, standard output is closed, or the
-            disk is full.
     """
     hidden, label = None, str(path)
     if str(path) == STANDARD_STREAM:
@@ -83,7 +79,6 @@ class _OutputFile(io.FileIO):
         os.set_blocking(descriptor, True)
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write some bytes; return their number."""
         with full_disk_as_error(self._label):
             return super().write(data)
 
@@ -123,7 +118,6 @@ def compression_for(path: str | Path) -> str | None:
 
 @contextmanager
 def _compressing(raw: BinaryIO, compression: str | None) -> Iterator[BinaryIO]:
-    """Open a compressor that writes to a file; None yields the file itself."""
     if compression is None:
         yield raw
     elif compression == "zst":
@@ -171,13 +165,9 @@ def output_place(path: str | Path) -> Path:
 
 
 def require_writable(*paths: str | Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
-    """Check before a long computation that its outputs can be written and do not replace an input.
+    """Check before a long computation that its outputs can be written and replace neither an input nor each other.
 
     None is ignored, and standard input among the inputs.
-
-    Raises:
-        UsageError: an output would replace an input or another output.
-        UserError: an output cannot be written.
     """
     taken, read = set(), {real_path(path) for path in inputs if path is not None and str(path) != STANDARD_STREAM}
     for path in paths:
@@ -210,9 +200,6 @@ def open_hidden(path: Path) -> tuple[Path, int]:
     """Open the empty hidden file `.NAME.tmp`, which is later renamed to `path`; return its name and descriptor.
 
     It is locked until the descriptor is closed. A file that a killed run has left is used again.
-
-    Raises:
-        UserError: the folder cannot be written, or another run is writing `path`.
     """
     hidden = path.with_name(f".{path.name}.tmp")
     try:
@@ -259,11 +246,7 @@ def publish(hidden: Path, descriptor: int, path: Path, label: str) -> None:
 
 
 def lock_file(path: Path, refusal: str) -> BinaryIO:
-    """Lock a file until it is closed; create it if it does not exist. Its content is not changed.
-
-    Raises:
-        UserError: with the message `refusal` if another run holds the lock; or the file cannot be locked.
-    """
+    """Lock a file until it is closed; create it if needed. `refusal` is the error if another run holds the lock."""
     try:
         with ExitStack() as stack:
             file = stack.enter_context(path.open("ab", buffering=0))

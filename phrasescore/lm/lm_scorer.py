@@ -81,7 +81,6 @@ class NeuralLmScorer(PhraseScorer):
 
     @classmethod
     def load(cls, folder: Path, device: Device, backoff: Path | None = None, *, unnormalised: bool = False) -> Self:
-        """Load a model folder that `phrasescore lm train` wrote, and a back-off model."""
         model = load_language_model(folder)
         if unnormalised and not model.network.config.self_normalise:
             raise UserError(
@@ -96,11 +95,9 @@ class NeuralLmScorer(PhraseScorer):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the weights."""
         return self.model.weights_digest
 
     def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
-        """Score the target sentences; see `PhraseScorer`. Unknown words are those outside the shortlist."""
         sentences, columns = [split_words(target) for target in occurrences.targets], columns or self.columns[:1]
         unknown_N = np.array([sum(word not in self.model.vocabulary for word in words) for words in sentences], float)
         values = {UNKNOWN_TARGET: unknown_N}
@@ -134,10 +131,8 @@ class NeuralLmScorer(PhraseScorer):
     def log_probs(self, contexts_Qc: NDArray[np.integer], words_Q: NDArray[np.integer]) -> Floats:
         """Return ln p of words in context, [Q].
 
-        Args:
-            contexts_Qc: the `order` - 1 words before each, the nearest last, padded with `start` on the left; of a
-                joint model after the window of ids of its source vocabulary.
-            words_Q: the words; `end` for the end of the sentence.
+        Contexts are the `order` - 1 words before each, the nearest last, padded with `start` on the left; of a joint
+        model after the window of ids of its source vocabulary. `end` is predicted at the end of a sentence.
         """
         if not len(words_Q):
             return np.zeros(0)
@@ -156,7 +151,6 @@ class NeuralLmScorer(PhraseScorer):
 
     @torch.inference_mode()
     def _network_scores(self, contexts_Qc: Indices, words_Q: Indices) -> Floats:
-        """Return ln p of words of the shortlist and `<unk>`."""
         first_A, context_Q = distinct_rows(contexts_Qc)
         contexts_Ac = contexts_Qc[first_A]
         log_norm_A = self._known_norms(contexts_Ac)

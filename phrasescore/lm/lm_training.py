@@ -54,7 +54,6 @@ class TextLoss:
 
     @property
     def per_example(self) -> float:
-        """The quantity to minimise."""
         return self.per_word
 
     def __str__(self) -> str:
@@ -77,11 +76,9 @@ class TextTask(Task):
 
     @property
     def batches_per_epoch(self) -> int:
-        """Number of batches of an epoch."""
         return math.ceil(len(self.ngrams) / self.config.batch_size)
 
     def batches(self, epoch: int) -> Iterator[Examples]:
-        """Yield the batches of an epoch: all n-grams in random order, in equal shares."""
         order = np.random.default_rng([self.config.seed, 1, epoch]).permutation(len(self.ngrams))
         yield from np.array_split(order, self.batches_per_epoch)
 
@@ -186,7 +183,6 @@ def _name(text: str | Path | ParallelText) -> str:
 
 
 def _files(text: str | Path | ParallelText | None, name: str) -> dict[str, str | Path | None]:
-    """Return the files of a text, with the names they have in config.json."""
     if not isinstance(text, ParallelText):
         return {name: text}
     return {name: text.target, f"{name}_source": text.source, f"{name}_alignment": text.alignment}

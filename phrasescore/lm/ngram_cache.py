@@ -49,7 +49,6 @@ class NgramCache:
             self._entries_SW = _open_file(path, _LEAST_BYTES << (megabytes - 1).bit_length())
 
     def find(self, keys_Q: Keys) -> Scores:
-        """Return the scores, NaN where the cache has none."""
         entries_QW = _mixed_halves(self._entries_SW[self._set_of(keys_Q)])
         matches_QW = (entries_QW >> _HALF) == _tag_of(keys_Q)[:, None]
         found_Q = entries_QW[np.arange(len(keys_Q)), matches_QW.argmax(axis=1)].astype(np.uint32).view(np.float32)
@@ -92,7 +91,6 @@ def _mixed_halves(entries: Keys) -> Keys:
 
 
 def _open_file(path: Path, size: int) -> Keys:
-    """Return the sets of a file, which is created if needed."""
     if path.exists() and not path.is_file():
         raise UserError(f"{path}: is not a regular file and cannot be a cache of n-grams; give another path")
     try:

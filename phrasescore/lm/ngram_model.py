@@ -182,7 +182,6 @@ class BackoffModel:
         self._outside: dict[kenlm.State, float] = {}
 
     def knows(self, word: bytes) -> bool:
-        """Whether the word is in the vocabulary of the n-gram model."""
         return as_word(word) in self._model
 
     def log_share(self, word: str, before: str | None) -> float:
@@ -221,7 +220,6 @@ class BackoffModel:
         return mass
 
     def _log10_probs(self, state: kenlm.State, words: Sequence[str]) -> NDArray[np.float64]:
-        """Return log10 p of each word after a state."""
         score, after = self._model.BaseScore, self._new_state()
         log10_probs = np.array([score(state, word, after) for word in words])
         require_log_probs(log10_probs, self._path)

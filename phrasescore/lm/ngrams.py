@@ -51,7 +51,6 @@ class AffiliatedSource(NamedTuple):
     """Source position of each target word, from 0."""
 
     def where(self, is_taken: NDArray[np.bool_]) -> AffiliatedSource:
-        """Return the sentences at which the mask is true."""
         return AffiliatedSource(self.sentences.where(is_taken), self.affiliations.where(is_taken))
 
 
@@ -100,12 +99,10 @@ class NumberedText:
     """The ids of each line's words."""
 
     def counts(self) -> Counter[bytes]:
-        """Return the number of occurrences of each word."""
         times = np.bincount(self.sentences.ids, minlength=len(self.words)).tolist()
         return Counter(dict(zip(self.words, times, strict=True)))
 
     def encode(self, vocabulary: Vocabulary) -> Phrases:
-        """Convert the sentences to ids of a vocabulary."""
         id_of_number = vocabulary.encode(self.words).ids
         return Phrases(id_of_number[self.sentences.ids], self.sentences.offsets)
 
@@ -120,7 +117,6 @@ class LmText:
     """Source position of each target word; empty without a source."""
 
     def encode(self, target: Vocabulary, source: Vocabulary | None) -> tuple[Phrases, AffiliatedSource | None]:
-        """Convert both sides to ids of vocabularies."""
         if self.source is None or source is None:
             return self.target.encode(target), None
         return self.target.encode(target), AffiliatedSource(self.source.encode(source), self.affiliations)
@@ -202,7 +198,6 @@ class Ngrams:
             self._window_of_word = positions + np.repeat(first, closed.lengths)
 
     def __len__(self) -> int:
-        """Return the number of words, ends of sentences included."""
         return int(self._offsets[-1])
 
     def take(self, numbers: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -36,7 +36,6 @@ class TextScores:
     """
 
     def __init__(self, scorer: NeuralLmScorer, weight: float | None = None) -> None:
-        """Take the models, and the weight of the network for an interpolation with the back-off model."""
         self.scorer, self.weight = scorer, weight
         self.sentences = self.outside_shortlist = 0
         self.words = 0
@@ -93,7 +92,6 @@ class TextScores:
         return cls(scorer, interpolate if weight_text is None else learn_weight(scorer, Path(weight_text), log))
 
     def summary(self) -> str:
-        """Return counts and perplexities as a table for people."""
         found = self.perplexity
         rows = [
             ("sentences", f"{self.sentences:,}"),
@@ -181,12 +179,8 @@ def lm_score(
 ) -> tuple[Floats, TextScores]:
     """Return ln p (natural logs) of each sentence, end included, [S]; and word counts and perplexities of the text.
 
-    Args:
-        sentences: tokenised as the training text of the model, `str` or `bytes`.
-        model: the model folder.
-        source: for a joint model, the source sentences.
-        alignment: for a joint model, the word alignment of each sentence, such as `0-0 1-2`, source first.
-        options: see `TextScores.load`, such as `backoff="lm.arpa"`, `interpolate=0.5`.
+    A joint model needs the source sentences and the word alignment of each, such as `0-0 1-2`, source first. `options`
+    are those of `TextScores.load`, such as `backoff="lm.arpa"`, `interpolate=0.5`.
     """
     if isinstance(sentences, Text):
         raise TypeError("sentences: is one text; give a list of sentences")
@@ -210,7 +204,6 @@ def _clean(sentences: Iterable[Text], name: str) -> Iterator[bytes]:
 def _scored(
     scorer: NeuralLmScorer, rows: Iterable[TextRow], name: str
 ) -> Iterator[tuple[list[list[bytes]], list[Floats], list[Floats]]]:
-    """Yield some sentences, and ln p of their words by the network and by the back-off model, if there is one."""
     is_empty = True
     for some in chunks(rows, _SENTENCES_AT_ONCE, lambda row: len(row.target)):
         is_empty = False

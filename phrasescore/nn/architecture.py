@@ -101,7 +101,6 @@ class ModelConfig:
 
     @property
     def attends_before_step(self) -> bool:
-        """Whether attention precedes the recurrent step."""
         return self.has_attention and self.attention_order == "before"
 
     @property
@@ -115,7 +114,6 @@ class ModelConfig:
         return self.feeds_summary or self.bridge == "context"
 
     def check_effect(self) -> None:
-        """Check that every chosen option has an effect."""
         if self.has_attention and not self.attends_before_step and self.readout == "state":
             raise UserError(
                 f"attention `{self.attention}` after the step enters only the readout, and readout `state` ignores it; "

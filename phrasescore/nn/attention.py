@@ -52,7 +52,6 @@ class Memory(NamedTuple):
     """False on padding."""
 
     def take(self, source_B: Rows) -> Memory:
-        """Return the memory of the source phrase of each row."""
         return Memory(*(take_rows(tensor, source_B) for tensor in self))
 
 
@@ -94,7 +93,6 @@ class DotAttention(Attention):
             )
 
     def keys(self, annotations_SLd: Tensor) -> Tensor:
-        """Return the annotations themselves."""
         return annotations_SLd
 
 
@@ -107,7 +105,6 @@ class GeneralAttention(Attention):
         self.key = nn.Linear(annotation, query, bias=False)
 
     def keys(self, annotations_SLd: Tensor) -> Tensor:
-        """Return W h [S, L, n]."""
         keys_SLn: Tensor = self.key(annotations_SLd)
         return keys_SLn
 
@@ -121,7 +118,6 @@ class ScaledAttention(GeneralAttention):
     """
 
     def keys(self, annotations_SLd: Tensor) -> Tensor:
-        """Return W h / sqrt(n) [S, L, n]."""
         return super().keys(annotations_SLd) / math.sqrt(self.key.out_features)
 
 
@@ -136,11 +132,9 @@ class ConcatAttention(Attention):
         self.score = nn.Linear(query, 1, bias=False)
 
     def keys(self, annotations_SLd: Tensor) -> Tensor:
-        """Return U h [S, L, n]."""
         keys_SLn: Tensor = self.key(annotations_SLd)
         return keys_SLn
 
     def scores(self, query_BTn: Tensor, keys_BLn: Tensor) -> Tensor:
-        """Return v . tanh(W q + U h) [B, T, L]."""
         scores_BTL1: Tensor = self.score(torch.tanh(self.query(query_BTn)[:, :, None] + keys_BLn[:, None]))
         return scores_BTL1[..., 0]

@@ -74,13 +74,11 @@ class SourceBatch:
 
     @classmethod
     def of(cls, phrases: Phrases | PhrasesInSentences, *, shared: bool = True) -> SourceBatch:
-        """Build from phrases without end symbols."""
         if isinstance(phrases, PhrasesInSentences):
             return cls(phrases.sentences.with_end(END), shared, phrases)
         return cls(phrases.with_end(END), shared)
 
     def __len__(self) -> int:
-        """Return S."""
         return len(self.closed if self.spans is None else self.spans)
 
     def reading(self, *, reverse: bool = False, backward: bool = False, shared: bool = True) -> Reading:

@@ -77,12 +77,9 @@ class Decoder(nn.Module):
     ) -> Iterator[Prediction]:
         """Yield the prediction before each level of symbols.
 
-        Args:
-            batch: the pairs; must be built by `PairBatch.apart` if a step is free.
-            encoded: their sources.
-            free: whether each step but the first reads the network's own words, not the target words; the same for the
-                whole batch, as in the PyTorch tutorials.
-            best_word: returns the network's most probable words from the input of the softmax.
+        `free` gives whether each step but the first reads the network's own most probable words, which `best_word`
+        returns from the input of the softmax, not the target words. It is the same for the whole batch, as in the
+        PyTorch tutorials, and needs a batch of `PairBatch.apart`.
         """
         if any(free) and batch.sources.shared:
             raise ValueError("pairs with shared target prefixes need full teacher forcing")
@@ -122,7 +119,6 @@ class RecurrentState(NamedTuple):
     """For attention."""
 
     def take(self, rows: Rows) -> RecurrentState:
-        """Select, repeat or reorder rows."""
         return self._replace(
             layers=tuple(take_rows(h_Bs, rows) for h_Bs in self.layers),
             fed_Bn=None if self.fed_Bn is None else take_rows(self.fed_Bn, rows),
@@ -151,7 +147,6 @@ class RecurrentDecoder(Decoder):
     """
 
     def __init__(self, words: int, config: ModelConfig, encoder: Encoder) -> None:
-        """Build with weights yet to be initialised; `words` is the size of the target vocabulary."""
         fixed = encoder.context if config.feed_context else 0
         word = config.embedding if config.feed_word else 0
         readout = make_readout(config, word, encoder.outputs if config.has_attention else fixed)
@@ -181,7 +176,6 @@ class RecurrentDecoder(Decoder):
     def forward(
         self, batch: PairBatch, encoded: EncodedSource, free: Sequence[bool] = (), best_word: BestWord | None = None
     ) -> Tensor:
-        """Return the input of the softmax at each node [A, k]; for the arguments see `predictions`."""
         if self.feed is not None or any(free) or self.attends_before_step:
             return super().forward(batch, encoded, free, best_word)
         # The inputs of all steps are known, so each layer computes all its steps before the next.
@@ -208,7 +202,6 @@ class RecurrentDecoder(Decoder):
         return self.readout.shrink(self.readout(h_An, e_Nm, context_Aq))
 
     def start(self, encoded: EncodedSource) -> RecurrentState:
-        """Return the initial state, a row for each source phrase."""
         layers, c_Sd, memory = self.initial.first_states(encoded), encoded.summary_Sk, None
         if self.attention is not None:
             assert encoded.annotations_SLd is not None
@@ -226,7 +219,6 @@ class RecurrentDecoder(Decoder):
         )
 
     def step(self, state: RecurrentState, words_B: Tensor | None) -> Prediction:
-        """Read the previous words, None in the first step; return the prediction of the next."""
         e_Bm, x_Bg = self._read(words_B, len(state.layers[0]), state)
         step = self._advance(state, x_Bg)
         context_Bq = self._context_of_readout(state, step.context_Bd, state.source_B)

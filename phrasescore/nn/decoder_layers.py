@@ -61,11 +61,9 @@ class MaxoutReadout(Readout):
         self.context = nn.Linear(context, rows, bias=False) if context else None
 
     def project_context(self, c_Bd: Tensor) -> Tensor:
-        """Return O_c c [B, 2s]."""
         return c_Bd if self.context is None else self.context(c_Bd)
 
     def forward(self, h_Bn: Tensor, e_Nm: Tensor, context_B2s: Tensor | None) -> Tensor:
-        """Return the maxima [B, s]."""
         s_B2s = self.state(h_Bn)
         if context_B2s is not None:
             s_B2s = s_B2s + context_B2s
@@ -82,7 +80,6 @@ class StateReadout(Readout):
         super().__init__(config, config.hidden, uses_context=False)
 
     def forward(self, h_Bn: Tensor, e_Nm: Tensor, context_Bq: Tensor | None) -> Tensor:
-        """Return h_t [B, n]."""
         s_Bn: Tensor = self.dropout(h_Bn)
         return s_Bn
 
@@ -94,7 +91,6 @@ class ConcatenatedReadout(Readout):
         super().__init__(config, embedding + config.hidden + context, uses_context=True)
 
     def forward(self, h_Bn: Tensor, e_Nm: Tensor, context_Bd: Tensor | None) -> Tensor:
-        """Return the concatenation [B, s]."""
         assert context_Bd is not None
         return torch.cat((_below_zeros(e_Nm, len(h_Bn)), h_Bn, context_Bd), dim=1)
 
@@ -108,12 +104,10 @@ class AttentionalReadout(Readout):
         self.context = nn.Linear(context, config.hidden, bias=False)
 
     def project_context(self, c_Bd: Tensor) -> Tensor:
-        """Return the term of the context, [B, n]."""
         context_Bn: Tensor = self.context(c_Bd)
         return context_Bn
 
     def forward(self, h_Bn: Tensor, e_Nm: Tensor, context_Bn: Tensor | None) -> Tensor:
-        """Return h~ [B, n]."""
         s_Bn: Tensor = self.dropout(torch.tanh(self.state(h_Bn) + context_Bn).to(h_Bn.dtype))
         return s_Bn
 
@@ -154,7 +148,6 @@ class ContextBridge(nn.Linear):
         self.state, self.from_backward = state, from_backward
 
     def first_states(self, encoded: EncodedSource) -> tuple[Tensor, ...]:
-        """Return h'_0 of each layer, [S, s]."""
         v_Sd = encoded.last_states[-1][1][:, : self.in_features] if self.from_backward else encoded.summary_Sk
         # Under autocast states keep the precision of the weights.
         h_Sg: Tensor = torch.tanh(self(v_Sd)).to(self.weight.dtype)
@@ -169,7 +162,6 @@ class LastStateBridge(nn.Module):
         self.layers, self.parts, self.halves = layers, parts, halves
 
     def first_states(self, encoded: EncodedSource) -> tuple[Tensor, ...]:
-        """Return h'_0 of each layer, [S, s]."""
         layers = encoded.last_states[-self.layers :]
         return tuple(torch.cat(_parts(ways, self.parts), dim=1) if self.halves else ways[0] for ways in layers)
 
@@ -182,7 +174,6 @@ class BothDirectionsBridge(nn.ModuleList):
         self.layers, self.parts = layers, parts
 
     def first_states(self, encoded: EncodedSource) -> tuple[Tensor, ...]:
-        """Return h'_0 of each layer, [S, s]."""
         pairs = [pair for ways in encoded.last_states[-self.layers :] for pair in _parts(ways, self.parts)]
         # Under autocast states keep their precision.
         states = [W(h_S2m).to(h_S2m.dtype) for W, h_S2m in zip(self, pairs, strict=True)]

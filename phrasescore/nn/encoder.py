@@ -31,7 +31,6 @@ class WordEmbedding(nn.Module):
         self.bias = nn.Parameter(torch.zeros(size)) if bias else None
 
     def forward(self, words_N: Tensor) -> Tensor:
-        """Return e(x) [N, m] of word ids."""
         e_Nm: Tensor = self.words(words_N)
         return e_Nm if self.bias is None else e_Nm + self.bias
 
@@ -113,7 +112,6 @@ class RecurrentEncoder(Encoder):
         return [forward, backward] if backward else [forward]  # type: ignore[list-item]
 
     def forward(self, sources: SourceBatch) -> EncodedSource:
-        """Encode source phrases."""
         last_states: list[tuple[Tensor, ...]] = []
         below_Id: Tensor | None = None
         device = self.embedding.words.weight.device
@@ -140,7 +138,6 @@ class RecurrentEncoder(Encoder):
         return EncodedSource(c_Sk, tuple(last_states), annotations_SLd, real_SL)
 
     def prepare(self, sources: SourceBatch) -> None:
-        """Compute the reading orders, the grid for attention, and the distances in context."""
         for layer in range(self.layers):
             self._readings(sources, layer)
         if self.annotate:
@@ -186,7 +183,6 @@ class SpanMarks(nn.Module):
         self.length = nn.ModuleList(nn.ModuleList(nn.Embedding(rows, state) for state in layer) for layer in states)
 
     def mark_annotations(self, annotations_SLd: Tensor, sources: SourceBatch) -> Tensor:
-        """Add the vectors of both distances to the annotations."""
         assert self.first is not None
         assert self.following is not None
         distances = on_device(sources.distances(), annotations_SLd.device)
@@ -194,7 +190,6 @@ class SpanMarks(nn.Module):
         return marked_SLd
 
     def mark_state(self, h_Ss: Tensor, layer: int, way: int, sources: SourceBatch) -> Tensor:
-        """Add the vectors of the phrase lengths to the last states of a layer and direction (`way`)."""
         distances = on_device(sources.distances(), h_Ss.device)
         marked_Ss: Tensor = h_Ss + self.length[layer][way](distances.length_S)  # type: ignore[index]
         return marked_Ss

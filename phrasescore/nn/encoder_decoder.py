@@ -23,11 +23,7 @@ class EncoderDecoder(nn.Module):
     """Encoder, decoder and softmax over the target words (Cho et al. 2014, section 2.2)."""
 
     def __init__(self, config: ModelConfig, source_words: int, target_words: int) -> None:
-        """Build with random weights from torch's global generator; the vocabulary sizes include the symbols.
-
-        Raises:
-            UserError: options of the architecture are incompatible, or one has no effect.
-        """
+        """Build with random weights from torch's global generator; the vocabulary sizes include the symbols."""
         super().__init__()
         config.check_effect()
         self.config = config
@@ -65,13 +61,10 @@ class EncoderDecoder(nn.Module):
     def forward(self, batch: PairBatch, teacher_forcing: float = 1.0, label_smoothing: float = 0.0) -> Tensor:
         """Return ln p(y_t | y_<t, x) of every predicted symbol of the batch, [I]; Eq. 4 is the mean of their sums.
 
-        Args:
-            batch: the pairs.
-            teacher_forcing: the share of steps that read the target words. The others read the network's own most
-                probable words; 0 gives the free-running loss of the PyTorch tutorials. Less than 1 requires
-                `PairBatch.apart`.
-            label_smoothing: weight of the mean of ln p over all words, which then replaces a part of ln p of the
-                predicted symbol (Szegedy et al. 2016).
+        `teacher_forcing` is the share of steps that read the target words. The others read the network's own most
+        probable words; 0 gives the free-running loss of the PyTorch tutorials. Less than 1 needs a batch of
+        `PairBatch.apart`. `label_smoothing` is the weight of the mean of ln p over all words, which replaces a part of
+        ln p of the predicted symbol (Szegedy et al. 2016).
         """
         free: list[bool] = []
         if teacher_forcing < 1:

@@ -32,7 +32,6 @@ class Int8Products(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Replace `torch.nn.functional.linear`."""
         if func is not nn.functional.linear or torch.is_grad_enabled() or min(args[1].shape) < _LEAST_SIZE:
             return func(*args, **(kwargs or {}))
         return linear(*args, **(kwargs or {}))

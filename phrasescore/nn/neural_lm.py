@@ -38,12 +38,9 @@ class NeuralLanguageModel(nn.Module):
     ln Z = 0 does not make it 0, because scoring has no dropout."""
 
     def __init__(self, config: NeuralLmConfig, words: int, source_words: int = 0) -> None:
-        """Build with random weights from torch's global generator.
+        """Build with random weights from torch's global generator; the numbers of words include the symbols.
 
-        Args:
-            config: sizes.
-            words: words of the shortlist, symbols included.
-            source_words: words of the source vocabulary of a joint model, symbols included.
+        `source_words` is the size of the source vocabulary of a joint model.
         """
         super().__init__()
         self.config = config
@@ -71,13 +68,11 @@ class NeuralLanguageModel(nn.Module):
         self.softmax.product_dtype = dtype
 
     def hidden(self, contexts_Ac: Tensor) -> Tensor:
-        """Return the last hidden layer [A, r] for contexts in text order."""
         h_Ak = self.dropout(torch.relu(self._first_layer(contexts_Ac)))
         s_Ar: Tensor = self.dropout(torch.relu(self.second(h_Ak)))
         return s_Ar
 
     def _first_layer(self, contexts_Ac: Tensor) -> Tensor:
-        """Return W_1 x + b_1 of contexts, [A, k]."""
         if self.source_window:
             source_Ac, history_Ac = contexts_Ac.split([self.source_window, self.config.order - 1], dim=1)
             contexts_Ac = torch.cat((source_Ac + self._words, history_Ac), dim=1)

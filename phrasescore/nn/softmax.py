@@ -43,12 +43,10 @@ class TiedWords(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """The word vectors [V, r]."""
         weight: Tensor = self.__dict__["embedding"].weight
         return weight
 
     def forward(self, s_Ar: Tensor) -> Tensor:
-        """Return the logits [A, V]."""
         return nn.functional.linear(s_Ar, self.weight, self.bias)
 
 
@@ -62,7 +60,6 @@ class WordSoftmax(nn.Module):
         """The type of the matrix products; None for that of the weights."""
 
     def tie(self, embedding: nn.Embedding) -> None:
-        """Use the matrix of the word vectors."""
         self.words = TiedWords(embedding, self.words.bias)
 
     def log_probs(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> tuple[Tensor, Tensor]:

@@ -42,7 +42,6 @@ class MultiHeadAttention(nn.Module):
     """Scaled dot-product attention in parallel heads (Vaswani et al., section 3.2)."""
 
     def __init__(self, width: int, memory: int, heads: int) -> None:
-        """Build for queries of size `width` and a memory of size `memory`."""
         super().__init__()
         self.heads = heads
         self.query, self.keys_values = nn.Linear(width, width), nn.Linear(memory, 2 * width)
@@ -54,7 +53,6 @@ class MultiHeadAttention(nn.Module):
         return keys_values.permute(0, 2, 3, 1, 4)
 
     def project_query(self, x_BTd: Tensor) -> Tensor:
-        """Return the queries, [B, h, T, k]."""
         query: Tensor = self.query(x_BTd).unflatten(2, (self.heads, -1))
         return query.transpose(1, 2)
 
@@ -188,7 +186,6 @@ class TransformerEncoder(Encoder):
         self.marks = SpanMarks(config.hidden, ()) if config.in_context else None
 
     def forward(self, sources: SourceBatch) -> EncodedSource:
-        """Encode source phrases."""
         device = self.embedding.words.weight.device
         words_ZM, real_ZM, place_I = on_device(sources.sequences(), device)
         h_ZMd, _ = self.stack(self.embedding(words_ZM), real_ZM)
@@ -200,7 +197,6 @@ class TransformerEncoder(Encoder):
         return EncodedSource(c_Sd, (), annotations_SLd, real_SL)
 
     def prepare(self, sources: SourceBatch) -> None:
-        """Compute the padded sequences, and in context the grid for attention and the distances."""
         sources.sequences()
         if self.marks is not None:
             sources.grid()
@@ -220,7 +216,6 @@ class TransformerState(NamedTuple):
     """False on padding."""
 
     def take(self, rows: Rows) -> TransformerState:
-        """Select, repeat or reorder rows."""
         return self._replace(
             cached=tuple(take_rows(kv_B2hUk, rows) for kv_B2hUk in self.cached),
             source_B=rows if isinstance(self.source_B, slice) else take_rows(self.source_B, rows),
@@ -236,14 +231,12 @@ class TransformerDecoder(Decoder):
     """
 
     def __init__(self, words: int, config: ModelConfig, encoder: Encoder) -> None:
-        """Build with weights yet to be initialised; `words` is the size of the target vocabulary."""
         if isinstance(encoder, RecurrentEncoder):
             raise UserError("decoder `transformer` reads the words of encoder `transformer`; set `encoder` to it")
         super().__init__(words, config, word=config.embedding, size=config.hidden)
         self.stack = Stack(config, config.decoder_layers, encoder.outputs)
 
     def start(self, encoded: EncodedSource) -> TransformerState:
-        """Return the initial state, a row for each source phrase."""
         assert encoded.annotations_SLd is not None
         assert encoded.real_SL is not None
         source = self.stack.project_source(encoded.annotations_SLd)
@@ -251,7 +244,6 @@ class TransformerDecoder(Decoder):
         return TransformerState(cached, slice(0, len(encoded.real_SL)), source, encoded.real_SL)
 
     def step(self, state: TransformerState, words_B: Tensor | None) -> Prediction:
-        """Read the previous words, None in the first step; return the prediction of the next."""
         if words_B is None:
             words_B = torch.full((len(state.cached[0]),), END, device=state.real_SL.device)
         s_BTd, state = self._read(state, words_B[:, None])
@@ -260,7 +252,6 @@ class TransformerDecoder(Decoder):
     def forward(
         self, batch: PairBatch, encoded: EncodedSource, free: Sequence[bool] = (), best_word: BestWord | None = None
     ) -> Tensor:
-        """Return the input of the softmax at each node [A, d]; for the arguments see `predictions`."""
         if batch.sources.shared or any(free):
             return super().forward(batch, encoded, free, best_word)
         # Nodes are numbered level by level, and each level is the first rows of the level above; see `keep_apart`.

@@ -62,13 +62,10 @@ class RecurrentUnit(nn.Module):
         inputs: Sequence[Tensor],
         contexts: Iterable[Tensor] | None = None,
     ) -> Tensor:
-        """Return the states after all steps, [N, s].
+        """Return the states after all steps, [N, s], from the states before the first step.
 
-        Args:
-            h_Rs: the states before the first step.
-            parents: the rows of the states before each step among those after the step above.
-            inputs: the projected inputs of each step, [B, g].
-            contexts: the projected contexts of each step, [B, g].
+        `parents` are the rows of the states before each step among those after the step above; `inputs` and `contexts`
+        are projected, [B, g] for each step.
         """
         states, h_Bs = [], h_Rs
         context_of_step: Iterable[Tensor | None] = repeat(None) if contexts is None else contexts
@@ -117,14 +114,13 @@ class GatedUnit(RecurrentUnit):
         self.candidate_bias = nn.Parameter(torch.zeros(hidden)) if is_authors else None
 
     def project(self, x_Nm: Tensor) -> Tensor:
-        """Return [W_r x; W_z x; W x], [N, 3n]."""
         if self.candidate_bias is None:
             return super().project(x_Nm)
         bias = nn.functional.pad(self.candidate_bias, (2 * self.hidden, 0))
         return nn.functional.linear(x_Nm, self.input.weight, bias)
 
     def gates(self, x_B3n: Tensor, h_Bn: Tensor, context_B3n: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return the reset gate r and the update gate z, each [B, n] (Eq. 5, 6)."""
+        """Return r and z (Eq. 5, 6)."""
         gates_B2n = self.recurrent_gates(h_Bn).add_(x_B3n[:, : 2 * self.hidden])
         if context_B3n is not None:
             gates_B2n.add_(context_B3n[:, : 2 * self.hidden])
@@ -132,7 +128,7 @@ class GatedUnit(RecurrentUnit):
         return r_Bn, z_Bn
 
     def step(self, x_B3n: Tensor, h_Bn: Tensor, context_B3n: Tensor | None = None) -> Tensor:
-        """Return h' [B, n] (Eq. 7, 8)."""
+        """Return h' (Eq. 7, 8)."""
         x_Bn = x_B3n[:, 2 * self.hidden :]
         c_Bn = None if context_B3n is None else context_B3n[:, 2 * self.hidden :]
         r_Bn, z_Bn = self.gates(x_B3n, h_Bn, context_B3n)
@@ -212,7 +208,6 @@ class _GatedSteps(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients of the states, the weights and the inputs."""
         U_3nn, before_Nn, gates_N3n, u_Nn, change_Nn = ctx.saved_tensors
         r_Nn, z_Nn, candidate_Nn = gates_N3n.chunk(3, dim=1)
         a_Nn = (1 - z_Nn).mul_(1 - candidate_Nn.square())
@@ -252,7 +247,6 @@ class TanhUnit(RecurrentUnit):
         self.recurrent = nn.Linear(hidden, self.rows)
 
     def step(self, x_Bn: Tensor, h_Bn: Tensor, context_Bn: Tensor | None = None) -> Tensor:
-        """Return h' [B, n]."""
         a_Bn = x_Bn + self.recurrent(h_Bn)
         # Under autocast states keep their precision.
         return torch.tanh(a_Bn if context_Bn is None else a_Bn + context_Bn).to(h_Bn.dtype)
@@ -271,7 +265,6 @@ class LstmUnit(RecurrentUnit):
         self.recurrent = nn.Linear(hidden, self.rows)
 
     def step(self, x_B4n: Tensor, h_B2n: Tensor, context_B4n: Tensor | None = None) -> Tensor:
-        """Return h' and k' [B, 2n]."""
         h_Bn, k_Bn = h_B2n.chunk(2, dim=1)
         a_B4n = x_B4n + self.recurrent(h_Bn)
         i_Bn, f_Bn, new_Bn, o_Bn = (a_B4n if context_B4n is None else a_B4n + context_B4n).chunk(4, dim=1)

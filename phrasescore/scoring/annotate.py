@@ -65,7 +65,6 @@ class Counts:
     first_fault: str | None = None
 
     def add(self, later: Counts) -> None:
-        """Add the counts of later lines."""
         for name in (one.name for one in fields(self)):
             mine, theirs = getattr(self, name), getattr(later, name)
             if name in ("columns_before", "columns_after", "first_fault"):
@@ -141,7 +140,6 @@ class Annotation:
             )
 
     def _annotated(self, chunk: Chunk, texts: Iterable[bytes]) -> list[bytes]:
-        """Return the lines of a chunk with the new columns."""
         annotated = (entry.with_columns(text) for entry, text in zip(chunk.entries, texts, strict=True))
         lines = [next(annotated) if isinstance(line, Entry) else self._neutral(line.line) for line in chunk.lines]
         return [*lines, chunk.continued]

@@ -59,14 +59,12 @@ class AnnotateConfig(Section):
     )
 
     def parsed_shard(self) -> Shard | None:
-        """Return the shard, None for the whole table."""
         try:
             return None if self.shard is None else Shard.parse(self.shard)
         except ValueError as error:
             raise UsageError(f"{spelled('shard')}: {error}") from None
 
     def check(self, table: str | Path) -> None:
-        """Raise a UsageError if options conflict with each other or with a table."""
         if self.processes is not None and self.scheduler is not None:
             raise UsageError(f"{spelled('processes')} and {spelled('scheduler')}: are both given; leave one out")
         if self.replace_last is not None and self.on_error == "keep":
@@ -78,7 +76,6 @@ class AnnotateConfig(Section):
             require_table_file(table, "shard")
 
     def columns_of(self, scorer: PhraseScorer) -> tuple[Column, ...]:
-        """Return the columns to append."""
         if self.columns is None:
             return scorer.columns[:1]
         if len({*self.columns}) < max(1, len(self.columns)):
@@ -100,11 +97,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a shard such as `3/16`.
-
-        Raises:
-            ValueError: the text is not a shard.
-        """
+        """Parse a shard such as `3/16`; anything else is a ValueError."""
         number, _, of = text.partition("/")
         if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= LARGEST):
             raise ValueError(f"{text} is not a shard and a number of shards, as 3/16; shards count from 1")
@@ -123,11 +116,7 @@ class Shard:
 
 
 def require_table_file(path: str | Path, option: str) -> None:
-    """Check that a table can be read twice, as an option requires.
-
-    Raises:
-        UsageError: the table is a pipe or standard input.
-    """
+    """Raise a UsageError if a table cannot be read twice, as an option requires."""
     if can_be_read_only_once(path):
         raise UsageError(f"{spelled(option)}: reads the table twice; give a file")
 
@@ -136,10 +125,7 @@ def phrases_in_texts(paths: Iterable[str | Path], longest: int = LONGEST_PHRASE,
     """Return every run of 1 to `longest` words in the lines of tokenised texts.
 
     A table filtered by these sources translates the texts in the same way as the whole table
-    (scripts/training/filter-model-given-input.pl). `log` is called if lines are not UTF-8.
-
-    Raises:
-        UserError: a file cannot be read, or is not a text.
+    (scripts/training/filter-model-given-input.pl).
     """
     phrases: set[bytes] = set()
     for path in paths:

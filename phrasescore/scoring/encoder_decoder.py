@@ -102,7 +102,6 @@ class EncoderDecoderScorer(PhraseScorer):
 
     @classmethod
     def load(cls, folders: Sequence[Path], device: str = "auto", precision: Precision = "auto") -> Self:
-        """Load the networks of some folders; see `load_scorer`."""
         chosen = choose_device(device, precision).of_this_process()
         models = [load_model(folder) for folder in folders]
         _require_compatible(models)
@@ -110,12 +109,10 @@ class EncoderDecoderScorer(PhraseScorer):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the weights."""
         return fingerprint_of([model.weights_digest for model in self.models])
 
     @property
     def note(self) -> str | None:
-        """A warning if networks in context score phrases without sentences."""
         if not any(network.config.in_context for network in self.networks):
             return None
         return (
@@ -124,7 +121,6 @@ class EncoderDecoderScorer(PhraseScorer):
         )
 
     def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
-        """See `PhraseScorer`. Unknown words are counted without running a network."""
         pairs, columns = self.encode(occurrences), columns or self.columns[:1]
         source_N, target_N = orient((pairs.unknown_sources(), _count_unknown(pairs.targets)), self.direction)
         values = {UNKNOWN_SOURCE: source_N, UNKNOWN_TARGET: target_N, UNKNOWN_BOTH: source_N + target_N}

@@ -55,7 +55,6 @@ class Occurrences:
         return len(self.targets)
 
     def chunks(self, size: int) -> Iterator[Occurrences]:
-        """Yield at most `size` occurrences at a time, in order."""
         for first in range(0, len(self), size):
             end = first + size
             context = self.context and self.context.take(first, end)
@@ -104,10 +103,6 @@ def clean_pairs(
     """Yield source and target of each pair, with single spaces between words, and the given factors of each word.
 
     `place` precedes the number of the pair in messages.
-
-    Raises:
-        TypeError: an item is not a pair of texts.
-        UserError: a source has no words, or a text is not a valid phrase.
     """
     rows = _rows_of(pairs, "pairs", ("source", "target"), "a list of pairs, source and target each")
     for number, pair in enumerate(rows, 1):
@@ -124,12 +119,7 @@ def clean_pairs(
 
 
 def clean_phrases(phrases: GivenPhrases) -> Iterator[InSentence]:
-    """Yield the sentence, position and translation of each phrase.
-
-    Raises:
-        TypeError: an item is not a sentence, a pair of integers and a text.
-        UserError: a phrase has no words or is not in the sentence, or a text is not a valid sentence or phrase.
-    """
+    """Yield the sentence, position and translation of each phrase."""
     columns, wanted = ("sentence", "start", "end", "target"), "(sentence, (first, end), translation)"
     rows = _rows_of(phrases, "phrases", columns, f"a list of phrases, {wanted} each")
     if isinstance(phrases, Frame):

@@ -196,11 +196,9 @@ class PhrasePairScorer(PhraseScorer):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the weights."""
         return fingerprint_of([model.weights_digest for model in self.models])
 
     def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
-        """See `PhraseScorer`. A value is a term of a log-linear model, so it may be positive."""
         features = features_of(occurrences.sources, occurrences.targets)
         value_N = np.mean([model.values(features) for model in self.models], axis=0)
         return Scores(np.stack([value_N for _ in columns or self.columns], axis=1))

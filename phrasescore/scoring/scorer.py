@@ -87,7 +87,6 @@ class Scores:
 
     @property
     def first_N(self) -> NDArray[np.float64]:
-        """The values of the first column."""
         return self.values_NK[:, 0]
 
 
@@ -121,7 +120,6 @@ class PhraseScorer(ABC, Reloadable):
 
     @property
     def name(self) -> str:
-        """The name in messages."""
         return ", ".join(map(str, self.folders))
 
     @property
@@ -130,7 +128,6 @@ class PhraseScorer(ABC, Reloadable):
         return None
 
     def column(self, name: str) -> Column:
-        """Return a column by its name."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -169,7 +166,6 @@ class ScoringTask:
     columns: tuple[Column, ...]
 
     def __call__(self, occurrences: Occurrences) -> Scores:
-        """Score the occurrences."""
         with plugins_blamed(), one_thread():
             return self.scorer.score(occurrences, self.columns)
 
@@ -182,19 +178,15 @@ class _ScoreCriterion(Criterion):
 
     @property
     def factors(self) -> Factors:  # type: ignore[override]
-        """The factors of the model's words."""
         return self.scoring.scorer.factors or SURFACE
 
     def read(self, entry: Entry) -> tuple[float, ...]:
-        """Return nothing, because the score depends on the words only."""
         return ()
 
     def values(self, entries: Sequence[Entry], numbers_NK: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the scores, such as ln p."""
         return self.scoring(Occurrences(*self.factors.network_phrases(entries))).first_N
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return everything that determines the scores."""
         return self.scoring.scorer.run_fingerprint()
 
 

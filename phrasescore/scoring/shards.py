@@ -27,8 +27,6 @@ _AGAIN = "run its job again"
 
 @dataclass(frozen=True)
 class _Description:
-    """The description of a shard."""
-
     shard: int
     of: int
     fingerprint: dict[str, Any]
@@ -58,9 +56,7 @@ def without_descriptions(paths: Sequence[Path]) -> list[Path]:
 def join_shards(paths: Sequence[Path], output: str | Path) -> int:
     """Join shards that `annotate` wrote, given in any order, to a table; return its number of lines.
 
-    Raises:
-        UserError: a shard is missing, repeated, damaged or of another table, no shard has a line, or the output has
-            another compression or is a shard. Then an old output stays unchanged.
+    After an error, an old output stays unchanged.
     """
     require_writable(output, inputs=[*paths, *map(description_of, paths)])
     for path in paths:

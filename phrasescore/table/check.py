@@ -42,7 +42,6 @@ class Column:
     above_one: int = 0
 
     def add(self, value: float) -> None:
-        """Update the range with a number."""
         self.smallest = min(self.smallest, value)
         self.largest = max(self.largest, value)
         self.floored += 0 <= value <= _SMALLEST
@@ -115,12 +114,10 @@ class _Checker:
         self.has_all_alignments = True
 
     def problem(self, kind: str) -> None:
-        """Count a problem of the current line."""
         self.report.problems[kind] += 1
         self.report.first_lines.setdefault(kind, self.report.lines)
 
     def file_problem(self, problem: str) -> None:
-        """Count a problem of the whole file; it has no first line."""
         self.report.problems[f"file: {problem}"] += 1
 
     def fault(self, fault: LineFault) -> None:
@@ -128,7 +125,6 @@ class _Checker:
         self.problem(f"{fault.field}: {fault.reason}")
 
     def add(self, entry: Entry) -> None:
-        """Check the entry of the current line."""
         report = self.report
         source, target = split_words(entry.source), split_words(entry.target)
         report.source_lengths[len(source)] += 1

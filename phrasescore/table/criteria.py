@@ -64,15 +64,12 @@ class ColumnValue(Criterion):
     """From 1."""
 
     def read(self, entry: Entry) -> tuple[float, ...]:
-        """Return the score."""
         return (_score(entry, self.number),)
 
     def values(self, entries: Sequence[Entry], numbers_NK: Floats) -> Floats:
-        """Return the scores."""
         return numbers_NK[:, 0]
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return the number of the column."""
         return {"criterion": f"column {self.number}"}
 
 
@@ -80,21 +77,17 @@ class JointCount(Criterion):
     """How often the pair was extracted; of equal counts, the share of the pair among those of its source decides."""
 
     def read(self, entry: Entry) -> tuple[float, ...]:
-        """Return the counts of pair and source."""
         _, source, pair = _counts(entry)
         return pair, source
 
     def values(self, entries: Sequence[Entry], numbers_NK: Floats) -> Floats:
-        """Return the joint counts."""
         return numbers_NK[:, 0]
 
     def tie_breakers(self, numbers_NK: Floats) -> Floats:
-        """Return p(e | f) by the counts."""
         shares_N: Floats = numbers_NK[:, 0] / np.maximum(1.0, numbers_NK[:, 1])
         return shares_N
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return the name."""
         return {"criterion": "count"}
 
 
@@ -107,19 +100,16 @@ class RelativeEntropy(Criterion):
     """
 
     def read(self, entry: Entry) -> tuple[float, ...]:
-        """Return the joint count, p(e | f) and p'(e | f)."""
         pair = _counts(entry)[2]
         lexical = _score(entry, 4) if b" " in entry.source else math.exp(_IRREPLACEABLE)
         return pair, _score(entry, 3), lexical
 
     def values(self, entries: Sequence[Entry], numbers_NK: Floats) -> Floats:
-        """Return the values in nats, multiplied by the joint counts."""
         logs_NK = np.log(np.maximum(numbers_NK[:, 1:], math.exp(LOWEST_LOG)))
         values_N: Floats = numbers_NK[:, 0] * (logs_NK[:, 0] - logs_NK[:, 1])
         return values_N
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return the name."""
         return {"criterion": "entropy"}
 
 
@@ -139,7 +129,6 @@ class Significance(Criterion):
         return math.log(self.pairs)
 
     def read(self, entry: Entry) -> tuple[float, ...]:
-        """Return the counts of target, source and pair."""
         target, source, pair = map(round, _counts(entry))
         is_possible = 1 <= pair <= min(target, source) and target + source - pair <= self.pairs <= _MOST_PAIRS
         if not is_possible:
@@ -153,7 +142,6 @@ class Significance(Criterion):
         return target, source, pair
 
     def values(self, entries: Sequence[Entry], numbers_NK: Floats) -> Floats:
-        """Return -ln p."""
         # Most lines of a table have the same few small counts.
         different_NK, which_N = np.unique(numbers_NK, axis=0, return_inverse=True)
         target_N, source_N, pair_N = different_NK.T
@@ -161,7 +149,6 @@ class Significance(Criterion):
         return values_N
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return the name; the table determines the number of pairs."""
         return {"criterion": "significance"}
 
 

@@ -69,13 +69,11 @@ class Entry(NamedTuple):
         return b"%b %b%b" % (self.line[: self.end], columns, self.line[self.end :])
 
     def without_last_score(self) -> Entry:
-        """Return the entry of the line with its last score removed."""
         others, _, score = self.scores.rpartition(b" ")
         kept = self.line[: self.end].removesuffix(score).rstrip(_BLANKS)
         return self._replace(scores=others, line=kept + self.line[self.end :], end=len(kept))
 
     def score_count(self) -> int:
-        """Return the number of scores."""
         return self.scores.count(b" ") + 1 if self.scores else 0
 
     def factors(self) -> tuple[int, int]:

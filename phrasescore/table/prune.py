@@ -83,7 +83,6 @@ class PruneConfig(Section):
     processes: int | None = option(None, "number of processes (default: all cores; on GPUs, one per GPU)", minimum=1)
 
     def check(self, table: str | Path, *, has_model: bool) -> None:
-        """Raise a UsageError if options conflict with each other or with the table."""
         if self.keep is None and self.threshold is None and self.top is None:
             raise UsageError(f"{spelled('keep')}: is missing; give it, {spelled('threshold')} or {spelled('top')}")
         if self.keep is not None and self.threshold is not None:
@@ -110,7 +109,6 @@ class PruneConfig(Section):
         return _NAMED[by]() if by in _NAMED else ColumnValue(int(by))
 
     def least(self, criterion: Criterion) -> float | None:
-        """Return the threshold."""
         if isinstance(criterion, Significance) and self.threshold in _ALPHA:
             return criterion.alpha + _ALPHA[self.threshold]
         return None if self.threshold is None else parse_number(self.threshold)
@@ -257,7 +255,6 @@ def _counts(table: str | Path, chunks: Sequence[dict[str, Any]]) -> Pruned:
 
 
 def _choose(lines_N: Lines, config: PruneConfig, least: float | None) -> Bools:
-    """Return which lines to keep."""
     kept_N = np.ones(len(lines_N), bool) if config.top is None else _best_of_sources(lines_N, config.top)
     if least is not None:
         kept_N &= lines_N["value"] >= least
@@ -328,7 +325,6 @@ class _Copying:
     compression: str | None
 
     def __call__(self, item: tuple[Block, Bools]) -> tuple[bytes, float | None]:
-        """Return the lines to keep, compressed, and `share_read` of the block."""
         block, kept_N = item
         lines = list(selected(io.BytesIO(block.data), kept_N))
         return compress(lines, self.compression) if lines else b"", block.share_read
@@ -340,10 +336,7 @@ class _Copying:
 def _prune_reordering(reordering: str | Path, kept: Iterable[bytes], output: BinaryIO) -> None:
     """Copy the lines of a reordering table with the phrase pairs of the lines of a phrase table.
 
-    Both tables have the same order. A reordering table of type `f` has only source phrases.
-
-    Raises:
-        UserError: a phrase pair is not in the reordering table, or its order is another.
+    Both tables must have the same order. A reordering table of type `f` has only source phrases.
     """
     with open_input(reordering) as source:
         lines = bounded_lines(source.stream, display_name(reordering))

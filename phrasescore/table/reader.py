@@ -36,15 +36,10 @@ class Shape(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Return whether all values are known."""
         return self.columns is not None and 0 not in self.factors
 
     def joined(self, entry: Entry, wanted: Factors = SURFACE) -> Shape:
-        """Update the shape with the next line.
-
-        Raises:
-            LineFault: the line has another shape, or its words lack a selected factor.
-        """
+        """Update the shape with the next line; another shape, or words that lack a selected factor, are a LineFault."""
         columns, factors = entry.score_count(), entry.factors()
         if columns == self.columns and factors == self.factors and max(wanted.positions) == 0:
             return self
@@ -193,7 +188,6 @@ class Chunk:
         return [line for line in self.lines if isinstance(line, FaultyLine)]
 
     def keep_sources(self, sources: frozenset[bytes]) -> Chunk:
-        """Return only the lines of these sources."""
         return Chunk([line for line in self.lines if line.source in sources], self.share_read)
 
 
@@ -212,14 +206,10 @@ class LineChecker:
         factors: Factors = SURFACE,
         check_entry: Callable[[Entry], object] = lambda entry: None,
     ) -> None:
-        """Create a checker.
+        """Create a checker of a table; `path` is its name in messages.
 
-        Args:
-            path: the name of the table in messages.
-            keep_faulty: whether to return invalid lines.
-            shape: the shape of the table, as far as earlier lines determine it.
-            factors: the factors that words must have, if they have several.
-            check_entry: called with each valid entry; may raise LineFault.
+        `shape` is the shape of the table, as far as earlier lines determine it. `factors` are those that words must
+        have, if they have several. `check_entry` is called with each valid entry and may raise a LineFault.
         """
         self.path = path
         self.keep_faulty = keep_faulty
@@ -229,11 +219,7 @@ class LineChecker:
         self._check_entry = check_entry
 
     def check(self, block: Block) -> Chunk:
-        """Parse and validate the lines of a block.
-
-        Raises:
-            InputError: a line is invalid, and `keep_faulty` is not set.
-        """
+        """Parse and validate the lines of a block."""
         if not block.lines:
             return Chunk([], block.share_read, continued=block.data)
         lines: list[Entry | FaultyLine] = []
@@ -251,11 +237,7 @@ class LineChecker:
         return Chunk(lines, block.share_read)
 
     def first_fault(self, chunk: Chunk) -> str | None:
-        """Return the message about the first faulty line that was kept.
-
-        Raises:
-            InputError: a fault is about the whole table.
-        """
+        """Return the message about the first faulty line that was kept; a fault of the whole table is an error."""
         for faulty in chunk.faulty:
             if faulty.fault.is_about_the_table:
                 raise self.error(faulty.number, faulty.fault)
@@ -284,5 +266,4 @@ class TableReader(LineChecker):
         self.limit, self.chunk_lines = limit, chunk_lines
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Yield the chunks; see `check`."""
         return map(self.check, read_blocks(self.path, self.limit, self.chunk_lines))

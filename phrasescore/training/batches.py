@@ -116,7 +116,6 @@ class PairLoss:
 
     @property
     def per_example(self) -> float:
-        """Loss that selects the weights, in nats per example."""
         return self.per_pair
 
     def __str__(self) -> str:
@@ -138,7 +137,6 @@ class SentenceLoss:
 
     @property
     def per_example(self) -> float:
-        """Loss that selects the weights, in nats per example."""
         return self.teacher_forced_per_word if self.measured == "teacher-forced" else self.free_running_per_word
 
     def __str__(self) -> str:
@@ -176,7 +174,6 @@ def sentence_loss(
 def _total(
     network: EncoderDecoder, batches: Iterable[PairBatch], device: Device, teacher_forcing: float = 1.0
 ) -> BatchTotal:
-    """Return the sums over all batches."""
     network.eval()
     losses, pairs, symbols = zip(*batch_totals(network, batches, device, teacher_forcing), strict=True)
     network.train()

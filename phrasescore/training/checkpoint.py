@@ -87,7 +87,6 @@ def run_folder(folder: Path, restart: bool, kind: str, ranks: Ranks = ALONE) -> 
 
 
 def _check(folder: Path, restart: bool, kind: str) -> None:
-    """Check that a folder with files may hold this run."""
     if not (folder / CONFIG).exists() and not (folder / TRAINING_STATE).exists():
         raise UserError(f"{folder}: is not empty and holds no model; give a new folder")
     if (folder / CONFIG).exists() and model_kind(folder) != kind:
@@ -223,7 +222,6 @@ class RunState:
         return None
 
     def _check_ranks(self) -> None:
-        """Check that all ranks have the same settings and data."""
         if difference := self._difference(self._ranks.of_first(lambda: self.fingerprint)):
             raise UserError(
                 f"{self._folder.path}: process {self._ranks.rank} of this training has {difference}; start all with "
@@ -245,12 +243,10 @@ class RunState:
         return self.progress, network, optimiser
 
     def record(self, line: bytes) -> None:
-        """Append a line to `metrics.jsonl`."""
         with full_disk_as_error(str(self._folder.metrics)), self._folder.metrics.open("ab") as stream:
             stream.write(line)
 
     def save(self) -> None:
-        """Write the checkpoint."""
         self.saved_at = time.monotonic()
         if not self._ranks.is_first:
             return
@@ -265,7 +261,6 @@ class RunState:
         write_tensors(self._folder.checkpoint, tensors, facts)
 
     def save_weights(self) -> None:
-        """Write the best weights."""
         save_weights(self._folder.path, self._network)
 
 

@@ -119,7 +119,6 @@ class Trainer(Generic[TaskT]):
 
     @property
     def progress(self) -> Progress:
-        """Progress of the run."""
         return self.state.progress
 
     def begin(self, describe: Callable[[dict[str, Any]], None], *, restart: bool) -> None:
@@ -189,7 +188,6 @@ class Trainer(Generic[TaskT]):
         progress.second_sum += seconds
 
     def _update(self, examples: Examples) -> None:
-        """Update the weights with a batch."""
         for group in self.optimiser.param_groups:
             group["lr"] = self.budget.learning_rate(self.progress)
         # Dropout masks depend only on the update and the rank, so that a resumed run draws the same masks.

@@ -51,13 +51,7 @@ class Ranks:
         return name
 
     def backward(self, network: nn.Module, loss: Callable[[Examples], BatchLoss], examples: Examples) -> BatchLoss:
-        """Compute the gradient of the mean loss of a batch, split among the ranks; return the loss.
-
-        Args:
-            network: the network, whose gradients are `None`.
-            loss: computes the loss of the share of a rank.
-            examples: the whole batch.
-        """
+        """Compute the gradient of the mean loss of a batch, split among the ranks; return the loss."""
         found = loss(examples)
         if found.terms:
             found.mean.backward()
@@ -68,7 +62,6 @@ class Ranks:
         return number
 
     def wait(self) -> None:
-        """Wait until all ranks do."""
         self.largest(0)
 
     def of_first(self, make: Callable[[], T]) -> T:
@@ -83,7 +76,6 @@ class RankGroup(Ranks):
     """One of several ranks: the default group of `torch.distributed`."""
 
     def __init__(self, rank: int, number: int, local_rank: int) -> None:
-        """Represent a rank; `local_rank` is its rank on this machine."""
         self.rank, self.number, self._local_rank = rank, number, local_rank
 
     def device_name(self, name: str) -> str:
@@ -115,18 +107,15 @@ class RankGroup(Ranks):
         return BatchLoss(mean.squeeze(), terms)
 
     def largest(self, number: float) -> float:
-        """Return the maximum over all ranks."""
         return self._sum(torch.tensor(number, dtype=torch.float64), dist.ReduceOp.MAX).item()
 
     def of_first(self, make: Callable[[], T]) -> T:
-        """Call `make` on the first rank and broadcast its result."""
         made = [make() if self.is_first else None]
         with _lost_ranks_reported():
             dist.broadcast_object_list(made)
         return cast(T, made[0])
 
     def _sum(self, numbers: Tensor, operation: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) -> Tensor:
-        """Reduce the numbers over all ranks, in place."""
         with _lost_ranks_reported():
             dist.all_reduce(numbers, operation)
         return numbers
@@ -150,14 +139,8 @@ def _lost_ranks_reported() -> Iterator[None]:
 def joined(address: str = "env://") -> Iterator[Ranks]:
     """Join the other ranks if `torchrun` started this process; otherwise return a single rank.
 
-    If ranks fail, the first one to fail raises its error and the others exit silently.
-
-    Args:
-        address: where the ranks meet; by default the environment variables that `torchrun` sets.
-
-    Raises:
-        UserError: the other ranks do not connect, or one of them has died.
-        SystemExit: another rank reports the error.
+    If ranks fail, the first one to fail raises its error and the others exit silently. The ranks meet at `address`, by
+    default that of the environment variables that `torchrun` sets.
     """
     if address == "env://" and os.environ.get("WORLD_SIZE", "") in ("", "1"):
         yield ALONE

@@ -187,7 +187,6 @@ def _fingerprint(settings: Settings, read: _Read, data: Data) -> dict[str, Any]:
 
 
 def _describe(folder: Path, settings: Settings, data: PairData, training: dict[str, Any]) -> None:
-    """Write everything but the weights to the folder."""
     sections: dict[str, Any] = {"data": asdict(settings.data), "training": training}
     if settings.sentences is not None:
         sections["sentences"] = asdict(settings.sentences)
@@ -196,7 +195,6 @@ def _describe(folder: Path, settings: Settings, data: PairData, training: dict[s
 
 
 def _files_of(data: Data, prefix: str) -> dict[str, str | Path | None]:
-    """Return the paths of the files of the data by role."""
     if not isinstance(data, ParallelText):
         return {prefix or "table": data}
     files = {"source": data.source, "target": data.target, "alignment": data.alignment}

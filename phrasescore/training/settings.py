@@ -109,7 +109,6 @@ class Settings:
 
     @classmethod
     def of(cls, learns_from: LearnsFrom, preset: str | None, layers: Sequence[Values]) -> Settings:
-        """Merge a preset, or the default preset, with the layers of the user."""
         if preset == DEFAULT_PRESETS["aligned"] and learns_from != "aligned":
             raise UsageError(
                 f"{spelled('preset', 'context')}: is for parallel text with a word alignment; give both, or another "
@@ -181,7 +180,6 @@ class Settings:
             without_numbers(lambda: EncoderDecoder(self.model, _FEW_WORDS, _FEW_WORDS))
 
     def _idle(self) -> dict[str, str]:
-        """Return settings without effect, with the reason."""
         model = self.model
         idle: dict[str, str] = {}
         for name, side in (("encoder", model.encoder), ("decoder", model.decoder)):
@@ -274,7 +272,6 @@ class LmSettings:
 
     @classmethod
     def of(cls, preset: str, layers: Sequence[Values], *, has_source: bool = False) -> LmSettings:
-        """Merge a preset with the settings of the user; an invalid or useless setting is a UserError."""
         merged = merge([read_preset(LM_PRESETS, preset), *layers])
         training = merged.get("training", {})
         for layer in layers:

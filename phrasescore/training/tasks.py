@@ -120,11 +120,9 @@ class PairTask(Task):
 
     @property
     def batches_per_epoch(self) -> int:
-        """Number of batches per epoch."""
         return math.ceil(len(self.lines_of_epoch(0)) / self.config.batch_size)
 
     def batches(self, epoch: int) -> Iterator[Examples]:
-        """Yield the lines of each batch of an epoch."""
         lines = self.lines_of_epoch(epoch)
         return batches_of_epoch(self.pairs, lines, self.config.batch_size, self.config.seed, epoch)
 
@@ -159,11 +157,9 @@ class PhrasePairTask(PairTask):
         return np.concatenate((self.lines[self._is_short], some))
 
     def loss(self, examples: Examples) -> BatchLoss:
-        """Return the weighted mean negative log-likelihood of a batch."""
         return BatchLoss(-self.log_probs(examples).sum() / len(examples), len(examples))
 
     def measure(self, pairs: PhrasePairs) -> PairLoss:
-        """Return the mean loss, unweighted."""
         return pair_loss(self.network, in_batches(self.network, pairs), self.device)
 
 
@@ -177,12 +173,10 @@ class SentenceTask(PairTask):
     """The loss that selects the weights."""
 
     def loss(self, examples: Examples) -> BatchLoss:
-        """Return the mean negative log-likelihood per word and end symbol of a batch."""
         log_prob_I = self.log_probs(examples)
         return BatchLoss(-log_prob_I.sum() / len(log_prob_I), len(log_prob_I))
 
     def measure(self, pairs: PhrasePairs) -> SentenceLoss:
-        """Return the loss, teacher-forced and free-running."""
         return sentence_loss(self.network, pairs, self.device, self.measured)
 
 
@@ -211,16 +205,13 @@ class ContextTask(Task):
 
     @property
     def batches_per_epoch(self) -> int:
-        """Number of batches per epoch."""
         return -(-len(self.lines) // self.config.batch_size)
 
     def batches(self, epoch: int) -> Iterator[Examples]:
-        """Yield the visits of each batch of an epoch."""
         for lines in batches_of_epoch(self.sentences, self.lines, self.config.batch_size, self.config.seed, epoch):
             yield lines + epoch * len(self.sentences)
 
     def loss(self, examples: Examples) -> BatchLoss:
-        """Return the mean negative log-likelihood of the pairs drawn by the visits."""
         found = extract_phrases(self.sentences.take(examples % len(self.sentences)))
         drawn = self.drawn(examples, found)
         if not len(drawn):
@@ -247,7 +238,6 @@ class ContextTask(Task):
         return order[rank < self.config.pairs_a_sentence]
 
     def measure(self, pairs: AlignedPhrases) -> PairLoss:
-        """Return the mean loss on phrase pairs in context, unweighted."""
         starts = range(0, len(pairs), _MEASURED_AT_ONCE)
         some = (pairs.take(np.arange(start, min(start + _MEASURED_AT_ONCE, len(pairs)))) for start in starts)
         return pair_loss(self.network, (_batch_of(part, self.network) for part in some), self.device)

@@ -127,7 +127,6 @@ class Budget:
 
     @property
     def warmup(self) -> int:
-        """Number of warm-up updates."""
         if self.config.warmup_updates is not None:
             return self.config.warmup_updates
         # Shorten the warm-up of a short training run.
@@ -156,7 +155,6 @@ class Budget:
         return config.learning_rate * warmup * (config.final_rate + (1 - config.final_rate) * decay)
 
     def is_due(self, progress: Progress) -> bool:
-        """Return whether an evaluation is due."""
         if self.config.evaluate_every:
             return progress.update % self.config.evaluate_every == 0
         return progress.batch == self.batches_per_epoch
