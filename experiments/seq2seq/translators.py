@@ -93,7 +93,7 @@ def perplexities(model: TrainedModel, source: Path, target: Path, device: Device
     weight. The tutorial calls this the test perplexity.
     """
     network = model.network.to(device.torch_device).eval()
-    network.multiply_in(device.product_dtype)
+    network.softmax.product_dtype = device.product_dtype
     sides = (
         model.source_vocabulary.encode(list(text_lines(source))),
         model.target_vocabulary.encode(list(text_lines(target))),

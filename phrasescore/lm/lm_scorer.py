@@ -74,7 +74,7 @@ class NeuralLmScorer(PhraseScorer):
         self.order, self.source_window = model.network.config.order, model.network.source_window
         self.shortlist = len(model.vocabulary)
         self._network = model.network.to(device.torch_device)
-        self._network.multiply_in(device.product_dtype)
+        self._network.softmax.product_dtype = device.product_dtype
         # Text that spells a symbol is a word outside the shortlist.
         self._ids = {word: number for number, word in enumerate(model.vocabulary.words) if word in model.vocabulary}
         self._texts = [as_word(word) for word in model.vocabulary.words]

@@ -150,7 +150,7 @@ def prepare(
         check_size(lambda: NeuralLanguageModel(settings.model, *sizes))
         torch.manual_seed(seed)
         network = NeuralLanguageModel(settings.model, *sizes).to(device.torch_device)
-        network.multiply_in(device.product_dtype)
+        network.softmax.product_dtype = device.product_dtype
 
         def ngrams(sentences: Phrases, source: AffiliatedSource | None) -> Ngrams:
             return Ngrams(sentences, settings.model.order, source, network.source_window)

@@ -105,8 +105,7 @@ class GeneralAttention(Attention):
         self.key = nn.Linear(annotation, query, bias=False)
 
     def keys(self, annotations_SLd: Tensor) -> Tensor:
-        keys_SLn: Tensor = self.key(annotations_SLd)
-        return keys_SLn
+        return self.key(annotations_SLd)
 
 
 @register_attention("scaled")
@@ -132,8 +131,7 @@ class ConcatAttention(Attention):
         self.score = nn.Linear(query, 1, bias=False)
 
     def keys(self, annotations_SLd: Tensor) -> Tensor:
-        keys_SLn: Tensor = self.key(annotations_SLd)
-        return keys_SLn
+        return self.key(annotations_SLd)
 
     def scores(self, query_BTn: Tensor, keys_BLn: Tensor) -> Tensor:
         scores_BTL1: Tensor = self.score(torch.tanh(self.query(query_BTn)[:, :, None] + keys_BLn[:, None]))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,12 +25,25 @@ from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes, r
 from phrasescore.phrases import Phrases, PhrasesInSentences, offsets_of
 from phrasescore.vocabulary import END
 
-T = TypeVar("T")
+MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 
 _WIDEST_ROW = 8
 """Maximum nodes of a row of `NodeRows`; a wider row of few nodes has more padding."""
 FARTHEST = 7
 """Largest distance in words that is distinguished: the maximum phrase length of training and of Moses."""
+
+
+def _once(compute: MethodT) -> MethodT:
+    """Cache the results of a method in `made` of the batch, with which they are copied to a device."""
+
+    @wraps(compute)
+    def cached(self: Any, **options: bool) -> Any:
+        key = (compute.__name__, *options.items())
+        if key not in self.made:
+            self.made[key] = compute(self, **options)
+        return self.made[key]
+
+    return cached  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -70,7 +84,7 @@ class SourceBatch:
     spans: PhrasesInSentences | None = None
     """The phrases in their sentences; None if they are read alone."""
     made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
-    """Cache of the results below, copied to a device with the batch."""
+    """Cache of the results below."""
 
     @classmethod
     def of(cls, phrases: Phrases | PhrasesInSentences, *, shared: bool = True) -> SourceBatch:
@@ -87,29 +101,9 @@ class SourceBatch:
         `reverse` reads the words last to first, then the end symbol (Sutskever et al. 2014), `backward` that sequence
         from its end, the end symbol first.
         """
-        shared = shared and self.shared
-        key = reverse, backward, shared
-        return self.once(key, lambda: self._read(reverse=reverse, backward=backward, shared=shared))
+        return self._read(reverse=reverse, backward=backward, shared=shared and self.shared)
 
-    def sequences(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the words of each sequence [Z, M], a mask that is False on padding, and each symbol's index [I]."""
-        return self.once("sequences", self._sequences)
-
-    def grid(self) -> tuple[Tensor, Tensor]:
-        """Return the indices of the symbols of each phrase [S, L], and a mask that is False on padding [S, L]."""
-        return self.once("grid", self._grid)
-
-    def distances(self) -> Distances:
-        """Return the distances of the symbols of `grid`."""
-        return self.once("distances", self._distances)
-
-    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return the cached result of a key, or compute it."""
-        if key not in self.made:
-            self.made[key] = compute()
-        found: T = self.made[key]
-        return found
-
+    @_once
     def _read(self, *, reverse: bool, backward: bool, shared: bool) -> Reading:
         # `keep_apart` requires the longest first.
         read = len(self.closed)
@@ -129,19 +123,25 @@ class SourceBatch:
         symbol_N[path_I - starts] = read_I
         return Reading(tree, starts, *map(torch.from_numpy, (node_I, node_I[last_S], symbol_N)))
 
-    def _sequences(self) -> tuple[Tensor, Tensor, Tensor]:
+    @_once
+    def sequences(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the words of each sequence [Z, M], a mask that is False on padding, and each symbol's index [I]."""
         real_ZM = np.arange(self.closed.lengths.max()) < self.closed.lengths[:, None]
         words_ZM = np.full(real_ZM.shape, END, np.int64)
         words_ZM[real_ZM] = self.closed.ids
         return torch.from_numpy(words_ZM), torch.from_numpy(real_ZM), torch.from_numpy(np.flatnonzero(real_ZM))
 
-    def _grid(self) -> tuple[Tensor, Tensor]:
+    @_once
+    def grid(self) -> tuple[Tensor, Tensor]:
+        """Return the indices of the symbols of each phrase [S, L], and a mask that is False on padding [S, L]."""
         first_S, last_S = self._first_and_last()
         symbol_SL = first_S[:, None] + np.arange((last_S - first_S).max() + 1)
         real_SL = symbol_SL <= last_S[:, None]
         return torch.from_numpy(np.where(real_SL, symbol_SL, 0)), torch.from_numpy(real_SL)
 
-    def _distances(self) -> Distances:
+    @_once
+    def distances(self) -> Distances:
+        """Return the distances of the symbols of `grid`."""
         first_S, last_S = self._first_and_last()
         length_S = last_S - first_S
         position_L = np.arange(length_S.max() + 1)
@@ -247,11 +247,14 @@ class PairBatch:
             pairs=len(targets),
         )
 
+    @property
+    def made(self) -> dict[Hashable, Any]:
+        """The cache of the sources."""
+        return self.sources.made
+
+    @_once
     def rows_of_nodes(self) -> NodeRows:
         """Return the decoder nodes in rows of one source phrase each, so that attention gathers it once for a row."""
-        return self.sources.once("rows of nodes", self._rows_of_nodes)
-
-    def _rows_of_nodes(self) -> NodeRows:
         source_A = self.source_of_node_A.numpy()
         nodes, sources = len(source_A), len(self.sources)
         width = min(_WIDEST_ROW, -(-nodes // sources))

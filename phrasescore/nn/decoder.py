@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -29,15 +29,6 @@ from phrasescore.nn.prefix_tree import Rows, take_rows
 from phrasescore.nn.units import UNITS, RecurrentUnit
 from phrasescore.nn.weights import Dropout
 from phrasescore.plugins import Registry
-
-
-class DecoderState(Protocol):
-    """The state of a decoder in each row."""
-
-    def take(self, rows: Rows) -> Self:
-        """Select, repeat or reorder rows."""
-        ...
-
 
 BestWord = Callable[[Tensor], Tensor]
 Prediction = tuple[Tensor, Any, Tensor | None]
@@ -59,7 +50,7 @@ class Decoder(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def start(self, encoded: EncodedSource) -> Any:
-        """Return the initial `DecoderState`, a row for each source phrase."""
+        """Return the initial state, a row for each phrase; its `take(rows)` selects, repeats and reorders rows."""
         raise NotImplementedError
 
     def step(self, state: Any, words_B: Tensor | None) -> Prediction:
@@ -124,18 +115,6 @@ class RecurrentState(NamedTuple):
             fed_Bn=None if self.fed_Bn is None else take_rows(self.fed_Bn, rows),
             source_B=rows if isinstance(self.source_B, slice) else take_rows(self.source_B, rows),
         )
-
-
-class RecurrentStep(NamedTuple):
-    """The result of one step of the recurrent layers."""
-
-    state: RecurrentState
-    output_Bn: Tensor
-    """The output of the top layer."""
-    context_Bd: Tensor | None
-    """The attention context."""
-    attention_BL: Tensor | None
-    """The attention weights."""
 
 
 @register_decoder("recurrent")
@@ -220,28 +199,12 @@ class RecurrentDecoder(Decoder):
 
     def step(self, state: RecurrentState, words_B: Tensor | None) -> Prediction:
         e_Bm, x_Bg = self._read(words_B, len(state.layers[0]), state)
-        step = self._advance(state, x_Bg)
-        context_Bq = self._context_of_readout(state, step.context_Bd, state.source_B)
-        s_B = self.readout(step.output_Bn, e_Bm, context_Bq)
-        after = step.state if self.feed is None else step.state._replace(fed_Bn=s_B)
-        return self.readout.shrink(s_B), after, step.attention_BL
-
-    def _read(self, words_B: Tensor | None, rows: int, state: RecurrentState) -> tuple[Tensor, Tensor]:
-        """Return e(y_{t-1}) [B, m] and its projection [B, g]; e(y_0) = 0 has no rows."""
-        if words_B is None or self.embedding is None:
-            x_1g = self.unit.project(state.layers[0].new_zeros(1, self.inputs))
-            return state.layers[0].new_zeros(0, 0 if self.embedding is None else self.inputs), x_1g.expand(rows, -1)
-        e_Bm: Tensor = self.dropout(self.embedding(words_B))
-        return e_Bm, self.unit.project(e_Bm)
-
-    def _advance(self, state: RecurrentState, x_Bg: Tensor) -> RecurrentStep:
-        """Return the next state of all layers, with attention before or after the step."""
         context_Bg = None if state.context_Sg is None else take_rows(state.context_Sg, state.source_B)
         c_Bd: Tensor | None = None
-        weights_BL: Tensor | None = None
+        attention_BL: Tensor | None = None
         units: list[RecurrentUnit] = [self.unit, *self.upper]
         if self.attends_before_step:
-            c_Bd, weights_BL = self._attend(units[-1].output(state.layers[-1]), state)
+            c_Bd, attention_BL = self._attend(units[-1].output(state.layers[-1]), state)
             context_Bg = self.unit.project_context(c_Bd)
         if self.feed is not None and state.fed_Bn is not None:
             x_Bg = x_Bg + self.feed(state.fed_Bn)
@@ -252,8 +215,18 @@ class RecurrentDecoder(Decoder):
             layers.append(h_Bs)
             out_Bn = unit.output(h_Bs)
         if self.attention is not None and not self.attends_before_step:
-            c_Bd, weights_BL = self._attend(out_Bn, state)
-        return RecurrentStep(state._replace(layers=tuple(layers)), out_Bn, c_Bd, weights_BL)
+            c_Bd, attention_BL = self._attend(out_Bn, state)
+        s_B = self.readout(out_Bn, e_Bm, self._context_of_readout(state, c_Bd, state.source_B))
+        state = state._replace(layers=tuple(layers), fed_Bn=None if self.feed is None else s_B)
+        return self.readout.shrink(s_B), state, attention_BL
+
+    def _read(self, words_B: Tensor | None, rows: int, state: RecurrentState) -> tuple[Tensor, Tensor]:
+        """Return e(y_{t-1}) [B, m] and its projection [B, g]; e(y_0) = 0 has no rows."""
+        if words_B is None or self.embedding is None:
+            x_1g = self.unit.project(state.layers[0].new_zeros(1, self.inputs))
+            return state.layers[0].new_zeros(0, 0 if self.embedding is None else self.inputs), x_1g.expand(rows, -1)
+        e_Bm: Tensor = self.dropout(self.embedding(words_B))
+        return e_Bm, self.unit.project(e_Bm)
 
     def _attend(self, query_Bn: Tensor, state: RecurrentState) -> tuple[Tensor, Tensor]:
         assert self.attention is not None

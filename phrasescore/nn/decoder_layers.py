@@ -69,8 +69,7 @@ class MaxoutReadout(Readout):
             s_B2s = s_B2s + context_B2s
         if self.word is not None:
             s_B2s = s_B2s + self.word(_below_zeros(e_Nm, len(h_Bn)))
-        s_Bs: Tensor = self.dropout(torch.amax(s_B2s.unflatten(1, (-1, 2)), dim=2))
-        return s_Bs
+        return self.dropout(torch.amax(s_B2s.unflatten(1, (-1, 2)), dim=2))
 
 
 class StateReadout(Readout):
@@ -80,8 +79,7 @@ class StateReadout(Readout):
         super().__init__(config, config.hidden, uses_context=False)
 
     def forward(self, h_Bn: Tensor, e_Nm: Tensor, context_Bq: Tensor | None) -> Tensor:
-        s_Bn: Tensor = self.dropout(h_Bn)
-        return s_Bn
+        return self.dropout(h_Bn)
 
 
 class ConcatenatedReadout(Readout):
@@ -104,12 +102,10 @@ class AttentionalReadout(Readout):
         self.context = nn.Linear(context, config.hidden, bias=False)
 
     def project_context(self, c_Bd: Tensor) -> Tensor:
-        context_Bn: Tensor = self.context(c_Bd)
-        return context_Bn
+        return self.context(c_Bd)
 
     def forward(self, h_Bn: Tensor, e_Nm: Tensor, context_Bn: Tensor | None) -> Tensor:
-        s_Bn: Tensor = self.dropout(torch.tanh(self.state(h_Bn) + context_Bn).to(h_Bn.dtype))
-        return s_Bn
+        return self.dropout(torch.tanh(self.state(h_Bn) + context_Bn).to(h_Bn.dtype))
 
 
 def _below_zeros(word_Nx: Tensor, rows: int) -> Tensor:

@@ -186,13 +186,11 @@ class SpanMarks(nn.Module):
         assert self.first is not None
         assert self.following is not None
         distances = on_device(sources.distances(), annotations_SLd.device)
-        marked_SLd: Tensor = annotations_SLd + self.first(distances.first_SL) + self.following(distances.following_SL)
-        return marked_SLd
+        return annotations_SLd + self.first(distances.first_SL) + self.following(distances.following_SL)
 
     def mark_state(self, h_Ss: Tensor, layer: int, way: int, sources: SourceBatch) -> Tensor:
         distances = on_device(sources.distances(), h_Ss.device)
-        marked_Ss: Tensor = h_Ss + self.length[layer][way](distances.length_S)  # type: ignore[index]
-        return marked_Ss
+        return h_Ss + self.length[layer][way](distances.length_S)  # type: ignore[index]
 
 
 def _join(directions: list[Tensor]) -> Tensor:

@@ -6,6 +6,8 @@ L symbols of the longest source phrase, r input size of the softmax, V words.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -13,9 +15,9 @@ from phrasescore.errors import UserError
 from phrasescore.nn import transformer  # noqa: F401  (it registers its parts)
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch, SourceBatch
-from phrasescore.nn.decoder import DECODERS, DecoderState
+from phrasescore.nn.decoder import DECODERS, Prediction
 from phrasescore.nn.encoder import ENCODERS
-from phrasescore.nn.softmax import WordSoftmax
+from phrasescore.nn.softmax import TiedWords, WordSoftmax
 from phrasescore.nn.weights import initialise
 
 
@@ -36,21 +38,17 @@ class EncoderDecoder(nn.Module):
 
     def _tie_embeddings(self) -> None:
         """Use one matrix for the words of both sides and the softmax (Press and Wolf 2017)."""
-        matrix = self.encoder.embedding.words.weight
-        embedding, softmax = self.decoder.embedding, self.softmax.words
-        if embedding is None or not matrix.shape == embedding.words.weight.shape == softmax.weight.shape:
+        words, embedding = self.encoder.embedding.words, self.decoder.embedding
+        shape = words.weight.shape
+        if embedding is None or not shape == embedding.words.weight.shape == self.softmax.words.weight.shape:
             raise UserError(
                 "`tied_embeddings` needs a joint vocabulary, and word vectors of the size of the input of the softmax; "
                 "set `subwords`, `embedding` to `hidden` and `output_rank` to 0, or leave `tied_embeddings` out"
             )
-        self.softmax.tie(self.encoder.embedding.words)
+        self.softmax.words = TiedWords(words, self.softmax.words.bias)
         # Not registered, so that the weights are saved and trained once, as the encoder's.
         del self.decoder.embedding
         self.decoder.__dict__["embedding"] = self.encoder.embedding
-
-    def multiply_in(self, dtype: torch.dtype | None) -> None:
-        """Set the type of the matrix products of the softmax, None for that of the weights."""
-        self.softmax.product_dtype = dtype
 
     def prepare(self, batch: PairBatch) -> None:
         """Do the preparation of a batch that runs on the CPU, before the batch is copied to a device."""
@@ -80,16 +78,14 @@ class EncoderDecoder(nn.Module):
         log_prob_I: Tensor = self(batch).double()
         return log_prob_I.new_zeros(batch.pairs).index_add_(0, batch.pair_I, log_prob_I)
 
-    def start(self, sources: SourceBatch) -> DecoderState:
-        """Encode source phrases; return the initial state of a search, a row for each phrase."""
-        state: DecoderState = self.decoder.start(self.encoder(sources))
-        return state
+    def start(self, sources: SourceBatch) -> Any:
+        """Encode source phrases; return the initial state of a search, see `Decoder.start`."""
+        return self.decoder.start(self.encoder(sources))
 
-    def step(self, state: DecoderState, words_B: Tensor | None) -> tuple[Tensor, DecoderState, Tensor | None]:
+    def step(self, state: Any, words_B: Tensor | None) -> Prediction:
         """Read the previous word of each row, None in the first step, and predict the next.
 
-        `state.take` selects, repeats and reorders rows of a state. Return ln p of every word [B, V] in 32 bits or more,
-        the next state, and the attention weights [B, L].
+        Return ln p of every word [B, V] in 32 bits or more, the next state, and the attention weights [B, L].
         """
         s_Br, state, attention_BL = self.decoder.step(state, words_B)
         return torch.log_softmax(self._logits(s_Br), dim=1), state, attention_BL

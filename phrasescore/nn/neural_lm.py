@@ -63,14 +63,9 @@ class NeuralLanguageModel(nn.Module):
             # Z starts near 1 (Devlin et al. 2014).
             nn.init.constant_(self.softmax.words.bias, -math.log(words))
 
-    def multiply_in(self, dtype: torch.dtype | None) -> None:
-        """Set the type of the matrix products of the softmax, None for that of the weights."""
-        self.softmax.product_dtype = dtype
-
     def hidden(self, contexts_Ac: Tensor) -> Tensor:
         h_Ak = self.dropout(torch.relu(self._first_layer(contexts_Ac)))
-        s_Ar: Tensor = self.dropout(torch.relu(self.second(h_Ak)))
-        return s_Ar
+        return self.dropout(torch.relu(self.second(h_Ak)))
 
     def _first_layer(self, contexts_Ac: Tensor) -> Tensor:
         if self.source_window:
@@ -82,8 +77,7 @@ class NeuralLanguageModel(nn.Module):
             if len(words_U) < len(contexts_Ac):
                 return self._first_layer_by_words(words_U, number_Ac)
         x_Acm = self.dropout(self.embedding(contexts_Ac))
-        h_Ak: Tensor = self.first(x_Acm.flatten(1))
-        return h_Ak
+        return self.first(x_Acm.flatten(1))
 
     def _first_layer_by_words(self, words_U: Tensor, number_Ac: Tensor) -> Tensor:
         """Return W_1 x + b_1 as a sum over positions, with one product for each distinct word and position.

@@ -43,8 +43,7 @@ class TiedWords(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        weight: Tensor = self.__dict__["embedding"].weight
-        return weight
+        return self.__dict__["embedding"].weight
 
     def forward(self, s_Ar: Tensor) -> Tensor:
         return nn.functional.linear(s_Ar, self.weight, self.bias)
@@ -58,9 +57,6 @@ class WordSoftmax(nn.Module):
         self.words: nn.Linear | TiedWords = nn.Linear(size, words)
         self.product_dtype: torch.dtype | None = None
         """The type of the matrix products; None for that of the weights."""
-
-    def tie(self, embedding: nn.Embedding) -> None:
-        self.words = TiedWords(embedding, self.words.bias)
 
     def log_probs(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> tuple[Tensor, Tensor]:
         """Return ln p of each symbol at its node, [I], and ln sum_v exp(l_v) of each node, [A]."""
@@ -92,8 +88,7 @@ class WordSoftmax(nn.Module):
 def _logit(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, node_I: Tensor, symbol_I: Tensor, dtype: torch.dtype) -> Tensor:
     """Return l_v of each symbol at its node, [I], with factors rounded to `dtype`, summed in that of the weights."""
     s_Ir, g_Ir = (x.to(dtype).to(b_V.dtype) for x in (s_Ar.index_select(0, node_I), G_Vr.index_select(0, symbol_I)))
-    l_I: Tensor = (s_Ir * g_Ir).sum(1) + b_V[symbol_I]
-    return l_I
+    return (s_Ir * g_Ir).sum(1) + b_V[symbol_I]
 
 
 def _log_norms(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor) -> Tensor:

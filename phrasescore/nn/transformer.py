@@ -63,8 +63,7 @@ class MultiHeadAttention(nn.Module):
         mask = None if real_BU is None else real_BU[:, None, None]
         k_BhUk, v_BhUk = kv_B2hUk.unbind(1)
         a_BhTk = nn.functional.scaled_dot_product_attention(q_BhTk, k_BhUk, v_BhUk, mask, is_causal=is_causal)
-        out_BTd: Tensor = self.out(a_BhTk.transpose(1, 2).flatten(2))
-        return out_BTd
+        return self.out(a_BhTk.transpose(1, 2).flatten(2))
 
 
 class Layer(nn.Module):

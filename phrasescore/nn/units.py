@@ -42,14 +42,12 @@ class RecurrentUnit(nn.Module):
 
     def project(self, x_Nm: Tensor) -> Tensor:
         """Return W x [N, g]."""
-        x_Ng: Tensor = self.input(x_Nm)
-        return x_Ng
+        return self.input(x_Nm)
 
     def project_context(self, c_Sd: Tensor) -> Tensor:
         """Return C c [S, g]."""
         assert self.context is not None
-        c_Sg: Tensor = self.context(c_Sd)
-        return c_Sg
+        return self.context(c_Sd)
 
     def step(self, x_Bg: Tensor, h_Bs: Tensor, context_Bg: Tensor | None = None) -> Tensor:
         """Return the next state [B, s] from the projected input, the state, and the projected context."""

@@ -248,7 +248,7 @@ class EncoderDecoderScorer(PhraseScorer):
 
     def _multiply_in(self, dtype: torch.dtype | None) -> None:
         for network in self.networks:
-            network.multiply_in(dtype)
+            network.softmax.product_dtype = dtype
 
 
 def _require_compatible(models: Sequence[TrainedModel]) -> None:

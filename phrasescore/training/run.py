@@ -172,7 +172,7 @@ def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderD
         counts = data.pairs.target.counts(len(data.target_vocabulary))
         counts[END] += len(data.pairs)
         start_at_frequencies(network.softmax, torch.from_numpy(counts))
-    network.multiply_in(device.product_dtype)
+    network.softmax.product_dtype = device.product_dtype
     return network.to(device.torch_device)
 
 

@@ -39,7 +39,7 @@ def test_a_gradient_takes_one_copy_and_asks_the_device_for_nothing(
     name: str, product_dtype: torch.dtype | None
 ) -> None:
     task = make_task(name, Device(META, None))
-    task.network.multiply_in(product_dtype)
+    task.network.softmax.product_dtype = product_dtype
     with copies() as counted:
         task.loss(np.arange(6)).mean.backward()  # type: ignore[no-untyped-call]
     assert counted.number == 1
