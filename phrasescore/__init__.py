@@ -21,60 +21,35 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from phrasescore.errors import UserError
-    from phrasescore.library import (
-        annotate,
-        check,
-        inspect,
-        join,
-        lm_train,
-        prune,
-        read_report,
-        score,
-        score_in_context,
-        train,
-        translate,
-        word_scores,
-    )
-    from phrasescore.lm.text_scores import TextScores, lm_score
-    from phrasescore.parallel_text import ParallelText
-    from phrasescore.plugins import load_plugins
-    from phrasescore.scoring.annotate import Counts
-    from phrasescore.scoring.occurrences import Context, Occurrences
-    from phrasescore.scoring.scorer import Column, PhraseScorer, Scores, load_scorer, register_scorer
-    from phrasescore.table.check import TableReport
-    from phrasescore.translator import Translation
+    from phrasescore.errors import UserError as UserError
+    from phrasescore.library import annotate as annotate
+    from phrasescore.library import check as check
+    from phrasescore.library import inspect as inspect
+    from phrasescore.library import join as join
+    from phrasescore.library import lm_train as lm_train
+    from phrasescore.library import prune as prune
+    from phrasescore.library import read_report as read_report
+    from phrasescore.library import score as score
+    from phrasescore.library import score_in_context as score_in_context
+    from phrasescore.library import train as train
+    from phrasescore.library import translate as translate
+    from phrasescore.library import word_scores as word_scores
+    from phrasescore.lm.text_scores import TextScores as TextScores
+    from phrasescore.lm.text_scores import lm_score as lm_score
+    from phrasescore.parallel_text import ParallelText as ParallelText
+    from phrasescore.plugins import load_plugins as load_plugins
+    from phrasescore.scoring.annotate import Counts as Counts
+    from phrasescore.scoring.occurrences import Context as Context
+    from phrasescore.scoring.occurrences import Occurrences as Occurrences
+    from phrasescore.scoring.scorer import Column as Column
+    from phrasescore.scoring.scorer import PhraseScorer as PhraseScorer
+    from phrasescore.scoring.scorer import Scores as Scores
+    from phrasescore.scoring.scorer import load_scorer as load_scorer
+    from phrasescore.scoring.scorer import register_scorer as register_scorer
+    from phrasescore.table.check import TableReport as TableReport
+    from phrasescore.translator import Translation as Translation
+    from phrasescore.vocabulary import WordCounts as WordCounts
 
-__all__ = [
-    "Column",
-    "Context",
-    "Counts",
-    "Occurrences",
-    "ParallelText",
-    "PhraseScorer",
-    "Scores",
-    "TableReport",
-    "TextScores",
-    "Translation",
-    "UserError",
-    "WordCounts",
-    "annotate",
-    "check",
-    "inspect",
-    "join",
-    "lm_score",
-    "lm_train",
-    "load_plugins",
-    "load_scorer",
-    "prune",
-    "read_report",
-    "register_scorer",
-    "score",
-    "score_in_context",
-    "train",
-    "translate",
-    "word_scores",
-]
 __version__ = "0.1.0"
 
 # The library logs unusual events; only the command line attaches a handler.
@@ -85,36 +60,22 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 # costs nothing on an idle machine. Set this before torch is imported.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
-_MODULES = {
-    "Column": "scoring.scorer",
-    "Context": "scoring.occurrences",
-    "Counts": "scoring.annotate",
-    "Occurrences": "scoring.occurrences",
-    "ParallelText": "parallel_text",
-    "PhraseScorer": "scoring.scorer",
-    "Scores": "scoring.scorer",
-    "TableReport": "table.check",
-    "TextScores": "lm.text_scores",
-    "Translation": "translator",
-    "UserError": "errors",
-    "WordCounts": "vocabulary",
-    "annotate": "library",
-    "check": "library",
-    "inspect": "library",
-    "join": "library",
-    "lm_score": "lm.text_scores",
-    "lm_train": "library",
-    "load_plugins": "plugins",
-    "load_scorer": "scoring.scorer",
-    "prune": "library",
-    "read_report": "library",
-    "register_scorer": "scoring.scorer",
-    "score": "library",
-    "score_in_context": "library",
-    "train": "library",
-    "translate": "library",
-    "word_scores": "library",
+_NAMES = {
+    "errors": "UserError",
+    "library": "annotate check inspect join lm_train prune read_report score score_in_context train translate "
+    "word_scores",
+    "lm.text_scores": "TextScores lm_score",
+    "parallel_text": "ParallelText",
+    "plugins": "load_plugins",
+    "scoring.annotate": "Counts",
+    "scoring.occurrences": "Context Occurrences",
+    "scoring.scorer": "Column PhraseScorer Scores load_scorer register_scorer",
+    "table.check": "TableReport",
+    "translator": "Translation",
+    "vocabulary": "WordCounts",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:

@@ -42,7 +42,6 @@ class Hypothesis:
     """The ranking score: `log_prob` with length penalty."""
     attention_TL: AttentionWeights | None
     times: int = 1
-    """Number of samples."""
 
 
 @dataclass(frozen=True)

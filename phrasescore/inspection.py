@@ -55,7 +55,6 @@ class Target:
     symbols: list[bytes]
     """Its words, or the pieces of a network of subwords, and the end symbol."""
     words_I: NDArray[np.float64]
-    """ln p of each symbol."""
     in_table: float | None
     """ln p in the table; None for a target that the search found."""
 
@@ -75,7 +74,6 @@ class Inspection:
     neighbours: list[tuple[bytes, float]]
     """The nearest of `compared` phrases, by the cosine of the summaries."""
     candidates: int
-    """Number of targets in the table."""
     targets: list[Target]
     """The best targets in the table by table and by network; if it has none, those that beam search finds."""
     samples: list[Translation]

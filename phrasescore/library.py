@@ -51,6 +51,15 @@ Progress = Callable[[int, WordCounts], None]
 _OCCURRENCES_AT_ONCE = 65_536
 
 
+@dataclass(frozen=True)
+class _Numbers(Section):
+    """The ranges of arguments of `inspect` and `check`."""
+
+    top: int = option(5, "", minimum=1)
+    num_features: int | None = option(None, "", minimum=1)
+    limit: int | None = option(None, "", minimum=1)
+
+
 def train(
     data: str | Path | ParallelText,
     folder: str | Path,
@@ -77,8 +86,8 @@ def train(
     """
     if validation is not None and isinstance(data, ParallelText) != isinstance(validation, ParallelText):
         raise TypeError("validation: is of another kind than the training data")
-    given = {**_data_options(data, ""), **_data_options(validation, "validation_"), "output": folder, **options}
-    _call("train", given, log, progress)
+    given = {**_data_options(data, "table", ""), **_data_options(validation, "validation", "validation_")}
+    _call("train", {**given, "output": folder, **options}, log, progress)
     return load_scorer(folder, **{name: options[name] for name in ("device", "precision") if name in options})
 
 
@@ -104,15 +113,19 @@ def lm_train(
         options: options of the command, such as `order=5`, `epochs=10`, and settings of `phrasescore lm train
             --help-all`.
     """
-    data = {**_lm_options(text, "text", ""), **_lm_options(validation, "validation", "validation_")}
+    data = {**_data_options(text, "text", ""), **_data_options(validation, "validation", "validation_")}
+    for name, prefix in (("text", ""), ("validation", "validation_")):
+        # The target is the text itself.
+        if f"{prefix}target" in data:
+            data[name] = data.pop(f"{prefix}target")
     _call("lm train", {**data, "output": folder, **options}, log, progress)
 
 
-def _lm_options(text: str | Path | ParallelText | None, name: str, prefix: str) -> dict[str, str | Path | None]:
-    """Return the options of the command that name a text and its source."""
-    if isinstance(text, ParallelText):
-        return {name: text.target, f"{prefix}source": text.source, f"{prefix}alignment": text.alignment}
-    return {name: text}
+def _data_options(data: str | Path | ParallelText | None, name: str, prefix: str) -> dict[str, str | Path | None]:
+    """Return the options of the command that name training or validation data."""
+    if isinstance(data, ParallelText):
+        return {f"{prefix}{side}": path for side, path in vars(data).items()}
+    return {name: data}
 
 
 def _call(command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback) -> None:
@@ -121,13 +134,6 @@ def _call(command: str, options: Mapping[str, Any], log: Log, progress: Progress
     from phrasescore.cli import make_parser
 
     call(make_parser(), command, options, log, progress)
-
-
-def _data_options(data: str | Path | ParallelText | None, prefix: str) -> dict[str, str | Path | None]:
-    """Return the options of the command that name training or validation data."""
-    if isinstance(data, ParallelText):
-        return {f"{prefix}{name}": path for name, path in vars(data).items()}
-    return {prefix.removesuffix("_") or "table": data}
 
 
 def annotate(
@@ -333,18 +339,11 @@ def inspect(
     """
     from phrasescore.inspection import inspect_phrase
 
-    check_values(_Inspecting, {"top": top}, "inspect()")
+    check_values(_Numbers, {"top": top}, "inspect()")
     text = clean_text(phrase, "phrase")
     if not text:
         raise UserError("the phrase is empty; give at least one word")
     return inspect_phrase(_encoder_decoder(model, "learns phrases"), text, table, top)
-
-
-@dataclass(frozen=True)
-class _Inspecting(Section):
-    """The options of `inspect`."""
-
-    top: int = option(5, "items of each list", minimum=1)
 
 
 def check(table: str | Path, *, num_features: int | None = None, limit: int | None = None) -> TableReport:
@@ -355,17 +354,9 @@ def check(table: str | Path, *, num_features: int | None = None, limit: int | No
         num_features: the number of score columns, as in `num-features` of moses.ini.
         limit: the number of lines to read.
     """
-    check_values(_Checking, {"num_features": num_features, "limit": limit}, "check()")
+    check_values(_Numbers, {"num_features": num_features, "limit": limit}, "check()")
     # fspath rejects an integer, which would be taken for a file descriptor.
     return check_table(os.fspath(table), columns=num_features, limit=limit)
-
-
-@dataclass(frozen=True)
-class _Checking(Section):
-    """The options of `check`."""
-
-    num_features: int | None = option(None, "score columns that are promised", minimum=1)
-    limit: int | None = option(None, "lines to read", minimum=1)
 
 
 def join(shards: Sequence[str | Path], output: str | Path) -> int:

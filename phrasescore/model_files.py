@@ -37,7 +37,6 @@ SUBWORDS = "subwords.model"
 SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY = "vocab.source.txt", "vocab.target.txt", "vocab.txt"
 METRICS, TRAINING_STATE = "metrics.jsonl", "training-state"
 ENCODER_DECODER, LANGUAGE_MODEL = "encoder-decoder", "neural-language-model"
-"""Kinds of networks."""
 FORMAT = 1
 COPY_AGAIN = "copy the model folder again"
 _SCORING = ("kind", "model", "direction", "source_vocabulary", "target_vocabulary", "vocabulary", "factors")
@@ -131,9 +130,7 @@ def described(path: str | Path) -> dict[str, str | None]:
 
 
 _LIBRARIES = ("torch", "numpy", "scipy", "sacrebleu", "sacremoses", "sil-thot", "ufal.kenlm", "scikit-learn")
-"""Libraries that numbers depend on."""
 _WITH_IT = ("moses_integration",)
-"""Packages that are installed with phrasescore."""
 
 
 @cache

@@ -55,7 +55,6 @@ class Trained:
     """A model with learned weights."""
 
     folder: Path = Path()
-    """The folder it was loaded from."""
     weights_digest: str = ""
     """SHA-256 of the weights file: the provenance of every score."""
 
@@ -72,7 +71,6 @@ class TrainedModel(Trained):
     target_vocabulary: Vocabulary
     direction: Direction
     unit: Literal["phrase", "sentence"] = "phrase"
-    """The unit of the training data."""
     factors: Factors | None = None
     """The factors of a table's words that form the words of the network; None if it was trained on plain text."""
 
@@ -146,7 +144,6 @@ class TrainedLanguageModel(Trained):
     network: NeuralLanguageModel
     vocabulary: Vocabulary
     source_vocabulary: Vocabulary | None = None
-    """Of a joint model."""
 
 
 def save_lm_description(

@@ -165,7 +165,6 @@ class PairData:
     """A phrase table, or parallel text, ready for training."""
 
     pairs: PhrasePairs
-    """The pair of every line."""
     distinct: NDArray[np.int64]
     """The first line of each distinct pair; every line of parallel text."""
     source_vocabulary: Vocabulary

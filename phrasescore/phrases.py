@@ -121,17 +121,17 @@ def hash_phrases(phrases: Phrases) -> NDArray[np.uint64]:
 
 def _hash(phrases: Phrases) -> NDArray[np.uint64]:
     position = np.arange(len(phrases.ids)) - np.repeat(phrases.offsets[:-1], phrases.lengths)
-    mixed = _mix(phrases.ids.astype(np.uint64) + (position.astype(np.uint64) << np.uint64(40)))
+    mixed = mix(phrases.ids.astype(np.uint64) + (position.astype(np.uint64) << np.uint64(40)))
     sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(mixed)))
-    return _mix(sums[phrases.offsets[1:]] - sums[phrases.offsets[:-1]])
+    return mix(sums[phrases.offsets[1:]] - sums[phrases.offsets[:-1]])
 
 
 def hash_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return 64 well-mixed bits for each pair, from the hashes of its sides."""
-    return _mix(first + np.uint64(1)) ^ second
+    return mix(first + np.uint64(1)) ^ second
 
 
-def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the finaliser of SplitMix64: a bijection that spreads each bit over all others."""
     bits = bits + np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

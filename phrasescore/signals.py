@@ -17,7 +17,6 @@ class StopRequest:
     def __init__(self) -> None:
         self.signal: int | None = None
         self.is_urgent = False
-        """Whether a signal raises an exception immediately."""
 
     @contextmanager
     def urgently(self) -> Iterator[None]:

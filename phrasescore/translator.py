@@ -35,7 +35,6 @@ class Translation:
     value: float
     """The ranking score: `log_prob` with length penalty."""
     times: int
-    """Number of samples; 1 for a search."""
     attention_TL: AttentionWeights | None
 
     @property

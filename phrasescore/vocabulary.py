@@ -131,15 +131,17 @@ class WordCounts:
 
     def __str__(self) -> str:
         """Return the numbers and shares of unknown words, as the subject of a sentence."""
-        sides = ("source", self.source_unknown, self.source), ("target", self.target_unknown, self.target)
         return " and ".join(
-            f"{unknown:,} of {words:,} {side} words ({unknown / words:.0%})" for side, unknown, words in sides if words
+            f"{unknown:,} of {words:,} {side} words ({unknown / words:.0%})" for side, unknown, words in self._sides()
         )
+
+    def _sides(self) -> list[tuple[str, int, int]]:
+        sides = [("source", self.source_unknown, self.source), ("target", self.target_unknown, self.target)]
+        return [side for side in sides if side[2]]
 
     def shares(self) -> dict[str, float]:
         """Return the share of unknown words of each side that has words, by `source` and `target`."""
-        sides = ("source", self.source_unknown, self.source), ("target", self.target_unknown, self.target)
-        return {side: unknown / words for side, unknown, words in sides if words}
+        return {side: unknown / words for side, unknown, words in self._sides()}
 
     def are_many_unknown(self) -> bool:
         """Return whether so many words of a side are unknown that scores are unreliable."""

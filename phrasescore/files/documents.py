@@ -23,7 +23,6 @@ from phrasescore.files.writing import write_atomically
 LARGEST_JSON, LARGEST_JSON_LINES, LARGEST_TOML = 1 << 24, 1 << 26, 1 << 20
 """Bytes. A document in memory can be 30 times as large."""
 DEEPEST = 100
-"""Levels of nesting."""
 _TOO_DEEP = f"nests more than {DEEPEST} levels deep"
 _TOO_LONG = "has a whole number of more than 64 bits"
 _NOT_IN_NAMES = re.compile("[\\0\ud800-\udc7f\udd00-\udfff]")

@@ -50,8 +50,8 @@ _BYTES_TO_DECOMPRESS = 1 << 13
 # Paths
 
 
-def display_name(path: str | Path) -> str:
-    """Return the name of an input in messages."""
+def display_name(path: object) -> str:
+    """Return the name of an input, a path or several, in messages."""
     return "standard input" if str(path) == STANDARD_STREAM else str(path)
 
 
@@ -135,7 +135,6 @@ class Input:
     """An open input file."""
 
     stream: BinaryIO
-    """The decompressed bytes."""
     raw: BinaryIO
 
     def share_read(self) -> float | None:

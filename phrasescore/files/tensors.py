@@ -29,7 +29,6 @@ _LENGTH = 8
 _BYTES_AT_ONCE = 1 << 20
 
 Shapes = Mapping[str, tuple[int, ...]]
-"""The shape of each tensor by its name."""
 
 
 class DamagedError(Exception):
@@ -42,7 +41,6 @@ class TensorFile:
 
     facts: dict[str, Any]
     sha256: str
-    """SHA-256 of the whole file."""
     shapes: Shapes
     _file: Any
 

@@ -46,9 +46,7 @@ class TextLoss:
     """Negative log-likelihood in nats; words outside the shortlist count as `<unk>`."""
 
     per_word: float
-    """Per word, ends of sentences included."""
     mean_log_norm: float
-    """Mean of ln Z."""
     log_norm_deviation: float
     """Standard deviation of ln Z: the error of an unnormalised score."""
 
@@ -68,11 +66,8 @@ class TextTask(Task):
 
     network: NeuralLanguageModel
     held_out: Ngrams
-    """N-grams of random sentences of the same text."""
     validation: Ngrams | None
-    """N-grams of a validation text, if there is one."""
     ngrams: Ngrams
-    """Training n-grams."""
 
     @property
     def batches_per_epoch(self) -> int:
@@ -139,7 +134,7 @@ def prepare(
         number = 0 if validation is not None else int(len(sentences) * settings.text.held_out)
         lines, held_out = hold_out_sentences(hash_phrases(sentences), number, seed)
         if not len(lines):
-            raise UserError(f"{_name(text)}: leaves no sentences to train on; hold out less")
+            raise UserError(f"{display_name(text)}: leaves no sentences to train on; hold out less")
         if settings.model.self_normalise and validation is None and not number:
             raise UsageError(
                 f"{spelled('self_normalise')}: needs held-out text to measure ln Z; give "
@@ -176,10 +171,6 @@ def prepare(
         trainer = Trainer(home, task, fixed, start.ranks)
         trainer.begin(describe, restart=start.restart)
         return trainer, facts
-
-
-def _name(text: str | Path | ParallelText) -> str:
-    return str(text) if isinstance(text, ParallelText) else display_name(text)
 
 
 def _files(text: str | Path | ParallelText | None, name: str) -> dict[str, str | Path | None]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.errors import UserError, spelled
+from phrasescore.phrases import mix
 
 Keys = NDArray[np.uint64]
 Scores = NDArray[np.float32]
@@ -25,9 +26,8 @@ _SETS_IN_MEMORY, _WAYS = 1 << 20, 8
 _SET_BYTES = _WAYS * 8
 _LEAST_BYTES, DEFAULT_MEGABYTES = 1 << 20, 256
 """Sizes of the entries in a file; powers of two."""
-_HEADER = b"scores of n-grams, version 2, written by phrasescore".ljust(_SET_BYTES - 1) + b"\n"
-_MULTIPLIERS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
-_SHIFTS = np.array([30, 27, 31], np.uint64)
+_HEADER = b"scores of n-grams, version 3, written by phrasescore".ljust(_SET_BYTES - 1) + b"\n"
+_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
 _HALF = np.uint64(32)
 _LOWER, _UPPER = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFF00000000)
 
@@ -70,11 +70,7 @@ def ngram_keys(words_Qn: Keys, seed: int = 0) -> Keys:
     """Return a hash of each n-gram of 64-bit numbers of words; `seed` is a number of the model that scores them."""
     keys_Q = np.full(len(words_Qn), seed, np.uint64)
     for word_Q in words_Qn.T:
-        # The finaliser of SplitMix64.
-        keys_Q ^= word_Q
-        for shift, multiplier in zip(_SHIFTS[:2], _MULTIPLIERS, strict=True):
-            keys_Q = (keys_Q ^ (keys_Q >> shift)) * multiplier
-        keys_Q ^= keys_Q >> _SHIFTS[2]
+        keys_Q = mix(keys_Q ^ word_Q)
     return keys_Q
 
 
@@ -86,7 +82,7 @@ def _tag_of(keys_Q: Keys) -> Keys:
 
 def _mixed_halves(entries: Keys) -> Keys:
     """Mix the lower half of each entry into its upper half; the function is its own inverse."""
-    mixed: Keys = entries ^ ((entries & _LOWER) * _MULTIPLIERS[0] & _UPPER)
+    mixed: Keys = entries ^ ((entries & _LOWER) * _MULTIPLIER & _UPPER)
     return mixed
 
 

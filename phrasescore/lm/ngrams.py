@@ -46,9 +46,7 @@ class AffiliatedSource(NamedTuple):
     """The source of target sentences."""
 
     sentences: Phrases
-    """Ids of the source words."""
     affiliations: Phrases
-    """Source position of each target word, from 0."""
 
     def where(self, is_taken: NDArray[np.bool_]) -> AffiliatedSource:
         return AffiliatedSource(self.sentences.where(is_taken), self.affiliations.where(is_taken))
@@ -94,9 +92,7 @@ class NumberedText:
     """A text whose words are numbered by first occurrence, before the vocabulary is chosen."""
 
     words: list[bytes]
-    """The distinct words, indexed by their ids."""
     sentences: Phrases
-    """The ids of each line's words."""
 
     def counts(self) -> Counter[bytes]:
         times = np.bincount(self.sentences.ids, minlength=len(self.words)).tolist()

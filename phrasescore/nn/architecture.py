@@ -13,7 +13,6 @@ Bridge = Literal["context", "last", "both", "first-backward"]
 Readout = Literal["maxout", "state", "word-state-context", "attentional"]
 AttentionOrder = Literal["before", "after"]
 Biases = Literal["authors", "all"]
-"""Which layers have biases: those of the authors' code, or all."""
 Initialisation = Literal["cho2014", "scaled"]
 NeuralLmInitialisation = Literal["uniform", "scaled"]
 

@@ -70,7 +70,6 @@ class Distances:
     following_SL: Tensor
     """To the symbol after the phrase."""
     length_S: Tensor
-    """Words of the phrase."""
 
 
 @dataclass(frozen=True)

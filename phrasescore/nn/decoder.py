@@ -107,7 +107,6 @@ class RecurrentState(NamedTuple):
     readout_Sq: Tensor | None
     """c as projected by the readout; None without a fixed context."""
     memory: Memory | None
-    """For attention."""
 
     def take(self, rows: Rows) -> RecurrentState:
         return self._replace(

@@ -29,7 +29,6 @@ class Readout(nn.Module):
         self.uses_context = uses_context
         self.dropout = Dropout(config.dropout)
         self.outputs = outputs
-        """s."""
         self.size = config.output_rank or outputs
         """Input size of the softmax: the rank, or s."""
         self.factor: nn.Linear | None = None

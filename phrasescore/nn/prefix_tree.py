@@ -51,7 +51,6 @@ class PrefixTree:
     words_N: Tensor
     """The word on the edge into each node."""
     sizes: list[int]
-    """Number of nodes of each level."""
     path_I: Tensor
     """The node reached after each symbol, sequence by sequence."""
 

@@ -212,7 +212,6 @@ class TransformerState(NamedTuple):
     source: tuple[Tensor, ...]
     """The keys and values of the annotations in each layer, [S, 2, h, L, k]."""
     real_SL: Tensor
-    """False on padding."""
 
     def take(self, rows: Rows) -> TransformerState:
         return self._replace(

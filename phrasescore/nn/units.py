@@ -34,9 +34,7 @@ class RecurrentUnit(nn.Module):
         self.hidden = hidden
         """n, the size of the output, which is the first n elements of the state."""
         self.state = 2 * hidden if has_cell else hidden
-        """s."""
         self.rows = blocks * hidden
-        """g."""
         self.input = nn.Linear(inputs, self.rows, bias=bias)
         self.context = nn.Linear(context, self.rows, bias=False) if context else None
 

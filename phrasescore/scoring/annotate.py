@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import islice
@@ -38,7 +38,6 @@ from phrasescore.workers import run_ordered
 _KILLED = "annotating: a process was killed, most likely because memory ran out; use fewer processes"
 _DEFAULTS = AnnotateConfig()
 _SCHEMA = 6
-"""Version of the report."""
 
 Append = Callable[[bytes, dict[str, Any]], object]
 Progress = Callable[["Counts", float | None], None]
@@ -81,13 +80,11 @@ class Annotation:
     """The task of annotating a chunk."""
 
     table: str
-    """Its name in messages."""
     scoring: ScoringTask
     replaced: bytes | None
     """The last score of every line, which the new columns replace."""
     keep_faulty: bool
     only_sources: frozenset[bytes] | None
-    """Keep only lines with these source phrases."""
     compression: str | None
 
     def __call__(self, block: Block) -> tuple[bytes, Counts, float | None]:
@@ -96,13 +93,16 @@ class Annotation:
         chunk = self._checked(block, counts)
         scores = self.scoring(Occurrences(*self._factors.network_phrases(chunk.entries)))
         texts = [column.texts(values_N) for column, values_N in zip(columns, scores.values_NK.T, strict=True)]
-        lines = self._annotated(chunk, [b" ".join(line) for line in zip(*(text for text, _ in texts), strict=True)])
+        joined = map(b" ".join, zip(*(text for text, _ in texts), strict=True))
+        annotated = (entry.with_columns(text) for entry, text in zip(chunk.entries, joined, strict=True))
+        lines = [next(annotated) if isinstance(line, Entry) else self._neutral(line.line) for line in chunk.lines]
         counts.lines_written = len(chunk.lines)
         counts.pairs_clipped = sum(clipped for _, clipped in texts)
         counts.words, counts.score_sum = scores.words, float(scores.first_N.sum())
         if block.shape.columns is not None:
             counts.columns_before = block.shape.columns
             counts.columns_after = block.shape.columns + len(columns) - (self.replaced is not None)
+        lines.append(chunk.continued)
         return compress(lines, self.compression) if any(lines) else b"", counts, block.share_read
 
     @property
@@ -138,11 +138,6 @@ class Annotation:
                 f"give {spelled('replace_last')} what ends every line: 2.718 if the table was made "
                 "with Moses' --PhraseCount",
             )
-
-    def _annotated(self, chunk: Chunk, texts: Iterable[bytes]) -> list[bytes]:
-        annotated = (entry.with_columns(text) for entry, text in zip(chunk.entries, texts, strict=True))
-        lines = [next(annotated) if isinstance(line, Entry) else self._neutral(line.line) for line in chunk.lines]
-        return [*lines, chunk.continued]
 
     def _neutral(self, line: bytes) -> bytes:
         """Return an invalid line with neutral columns, unchanged if it has no score field or is too long."""

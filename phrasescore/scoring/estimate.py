@@ -8,7 +8,6 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from phrasescore.scoring.annotate import Annotation, Counts, make_task, require_lines
 from phrasescore.scoring.annotate_config import AnnotateConfig
@@ -32,15 +31,6 @@ class Estimate:
     memory: int
     """Bytes of all processes; shared memory counts for each process."""
     size: int
-    """Bytes of the output."""
-
-
-class _Sample(NamedTuple):
-    """Annotated lines: their number, the time in seconds, and their compressed bytes."""
-
-    lines: int
-    seconds: float
-    size: int
 
 
 def estimate(
@@ -52,7 +42,7 @@ def estimate(
     processes than cores do not reduce it. Without an output, its size is that of a file compressed as the table is.
     """
     lines, is_exact = _count_lines(table, config.limit)
-    sample = _measure(table, make_task(table, scorer, output or table, config), config.limit)
+    sampled, seconds, size = _measure(table, make_task(table, scorer, output or table, config), config.limit)
     shard = config.parsed_shard()
     lines = lines // shard.of if shard else lines
     chunks = math.ceil(lines / CHUNK_LINES)
@@ -60,9 +50,8 @@ def estimate(
     at_once = min(number, available_cores()) if scorer.device.torch_device.type == "cpu" else number
     # ru_maxrss is in kilobytes on Linux and in bytes on macOS.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    scale = lines / sample.lines
-    seconds, size = scale * sample.seconds / at_once, round(scale * sample.size)
-    return Estimate(lines, is_exact and not shard, seconds, number, peak * (number + (number > 1)), size)
+    memory, scale = peak * (number + (number > 1)), lines / sampled
+    return Estimate(lines, is_exact and not shard, scale * seconds / at_once, number, memory, round(scale * size))
 
 
 def _count_lines(table: str | Path, limit: int | None) -> tuple[int, bool]:
@@ -75,8 +64,8 @@ def _count_lines(table: str | Path, limit: int | None) -> tuple[int, bool]:
     return lines, True
 
 
-def _measure(table: str | Path, task: Annotation, limit: int | None) -> _Sample:
-    """Annotate the first lines of a table."""
+def _measure(table: str | Path, task: Annotation, limit: int | None) -> tuple[int, float, int]:
+    """Annotate the first lines of a table; return their number, the time in seconds, and their compressed bytes."""
     counts, size = Counts(), 0
     for block in read_blocks(table, limit, _BLOCK_LINES):
         started = time.monotonic()
@@ -88,4 +77,4 @@ def _measure(table: str | Path, task: Annotation, limit: int | None) -> _Sample:
             break
     else:
         require_lines(table, counts)
-    return _Sample(counts.lines_read, counts.seconds, size)
+    return counts.lines_read, counts.seconds, size

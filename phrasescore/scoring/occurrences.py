@@ -24,7 +24,6 @@ class Context:
     """The sentences of some occurrences, and the positions of their source phrases."""
 
     sentences: Sequence[bytes]
-    """Words, separated by single spaces."""
     sentence_N: NDArray[np.int64]
     """The index of the sentence of each occurrence, ascending, so that a network encodes each sentence once."""
     start_N: NDArray[np.int64]

@@ -152,7 +152,6 @@ class PhrasePairModel(Trained):
     """A linear function of features of phrase pairs."""
 
     keys_F: Keys
-    """Hashes of the features, in rising order."""
     weights_F: NDArray[np.float32]
 
     def values(self, bags: Bags) -> NDArray[np.float64]:

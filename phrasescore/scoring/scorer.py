@@ -47,7 +47,6 @@ class Column:
     """A column that a scorer offers."""
 
     name: str
-    """The name in reports and on the command line."""
     values: Literal["log-probability", "count", "log-linear"] = "log-probability"
     """Natural logs, at most 0; word counts; or a term of a log-linear model, which may be positive."""
 
@@ -98,7 +97,6 @@ class PhraseScorer(ABC, Reloadable):
     unit: Literal["phrase", "sentence"] = "phrase"
     """The unit of the training data: `rescore` passes the phrases of a derivation, or source and target sentence."""
     in_context: bool = False
-    """Whether its scores depend on the sentence."""
     direction: Direction = "target-given-source"
     factors: Factors | None = None
     """The factors of a table's words that form the words of the model; None for the surface form, and for plain text.

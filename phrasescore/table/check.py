@@ -55,7 +55,6 @@ class TableReport:
     lines: int = 0
     columns: list[Column] = field(default_factory=list)
     fields: Counter[int] = field(default_factory=Counter)
-    """Lines by number of fields."""
     distinct_sources: int = 0
     repeated_pairs: int = 0
     source_lengths: Counter[int] = field(default_factory=Counter)

@@ -37,7 +37,6 @@ class Criterion(ABC):
     """Gives each line of a table a value."""
 
     factors: Factors = SURFACE
-    """The factors that the words of the table must have."""
 
     @abstractmethod
     def read(self, entry: Entry) -> tuple[float, ...]:
@@ -121,7 +120,6 @@ class Significance(Criterion):
     """
 
     pairs: float
-    """The number N of extracted pairs."""
 
     @property
     def alpha(self) -> float:

@@ -60,7 +60,6 @@ class Entry(NamedTuple):
     target: bytes
     scores: bytes
     line: bytes
-    """The whole line, with its end."""
     end: int
     """The index in the line after the last score."""
 

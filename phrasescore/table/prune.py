@@ -121,7 +121,6 @@ class Pruned:
     lines_read: int = 0
     lines_written: int = 0
     faulty_lines: int = 0
-    """Among the lines read."""
     first_fault: str | None = None
 
 
@@ -204,7 +203,6 @@ class _Valuing:
     """The task of giving the lines of a chunk values."""
 
     table: str
-    """Its name in messages."""
     criterion: Criterion
     keep_faulty: bool
 

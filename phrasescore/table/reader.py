@@ -156,7 +156,6 @@ class FaultyLine(NamedTuple):
     """An invalid line and its fault."""
 
     line: bytes
-    """Truncated if the line is too long."""
     number: int
     fault: LineFault
 
@@ -173,7 +172,6 @@ class Chunk:
     lines: list[Entry | FaultyLine]
     """Invalid lines are included only if the reader keeps them."""
     share_read: float | None
-    """See `Block`."""
     continued: bytes = b""
     """The continuation of a truncated line, the last line of the previous chunks; the chunk then has no lines."""
 

@@ -112,7 +112,6 @@ class PairLoss:
 
     per_pair: float
     per_word: float
-    """Per predicted symbol: words and end symbols."""
 
     @property
     def per_example(self) -> float:
@@ -153,7 +152,6 @@ class BatchTotal(NamedTuple):
     """Nats, the sum over all predicted symbols."""
     pairs: int
     symbols: int
-    """Words and end symbols."""
 
 
 def pair_loss(network: EncoderDecoder, batches: Iterable[PairBatch], device: Device) -> PairLoss:

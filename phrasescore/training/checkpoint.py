@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from phrasescore.errors import UserError, is_out_of_memory, naming, spelled
 from phrasescore.files import (
@@ -116,7 +117,6 @@ _DATA = {
     "shortlist": "another shortlist",
     "plugins": "other plugins, or changed ones (config.json names them)",
 }
-"""Descriptions of digests in a fingerprint, for messages."""
 
 
 @dataclass
@@ -154,12 +154,7 @@ class RunState:
     """The state of a run on each rank. Only the first rank reads and writes the folder."""
 
     def __init__(
-        self,
-        folder: RunFolder,
-        network: nn.Module,
-        optimiser: torch.optim.Optimizer,
-        fingerprint: dict[str, Any],
-        ranks: Ranks,
+        self, folder: RunFolder, network: nn.Module, optimiser: Optimizer, fingerprint: dict[str, Any], ranks: Ranks
     ) -> None:
         self._folder, self._network, self._optimiser, self._ranks = folder, network, optimiser, ranks
         self.fingerprint = fingerprint
@@ -180,7 +175,12 @@ class RunState:
             elif self.progress.best_loss is not None and self.progress.best_update == self.progress.update:
                 # A kill may have kept the earlier run from writing the weights of the checkpoint.
                 self.save_weights()
-        self._follow_first()
+        if self._ranks.number > 1:
+            # Copy the state from the first rank, which has started or resumed the run.
+            self.progress, tensors = self._ranks.of_first(
+                lambda: (self.progress, {name: tensor.cpu() for name, tensor in self._tensors().items()})
+            )
+            self._load(tensors)
 
     def _resume(self) -> bool:
         """Load the checkpoint in the folder; return whether there was one with at least one update."""
@@ -198,9 +198,7 @@ class RunState:
                         f"{self._folder.path}: holds a run with {difference}; give the same to resume it, another "
                         f"folder, or {spelled('restart')} to start over"
                     )
-                tensors = file.read()
-                self._network.load_state_dict(_with_prefix(tensors, _NETWORK))
-                load_optimiser(self._optimiser, _with_prefix(tensors, _OPTIMISER))
+                self._load(file.read())
                 # Drop the records of evaluations after the checkpoint. Users may delete the file.
                 if metrics.exists() and metrics.stat().st_size > file.facts["metrics_size"]:
                     os.truncate(metrics, file.facts["metrics_size"])
@@ -229,18 +227,18 @@ class RunState:
             )
         self._ranks.wait()
 
-    def _follow_first(self) -> None:
-        """Copy the state from the first rank, which has started or resumed the run."""
-        if self._ranks.number > 1:
-            self.progress, network, optimiser = self._ranks.of_first(self._on_the_cpu)
-            self._network.load_state_dict(network)
-            load_optimiser(self._optimiser, optimiser)
+    def _tensors(self) -> dict[str, Tensor]:
+        """Return the states of network and optimiser."""
+        tensors = {_NETWORK + name: tensor for name, tensor in self._network.state_dict().items()}
+        return tensors | {_OPTIMISER + name: tensor for name, tensor in optimiser_tensors(self._optimiser).items()}
 
-    def _on_the_cpu(self) -> tuple[Progress, dict[str, Tensor], dict[str, Tensor]]:
-        """Return the progress and the states of network and optimiser, with tensors on the CPU."""
-        states = self._network.state_dict(), optimiser_tensors(self._optimiser)
-        network, optimiser = ({name: tensor.cpu() for name, tensor in state.items()} for state in states)
-        return self.progress, network, optimiser
+    def _load(self, tensors: Mapping[str, Tensor]) -> None:
+        network, optimiser = (
+            {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+            for prefix in (_NETWORK, _OPTIMISER)
+        )
+        self._network.load_state_dict(network)
+        load_optimiser(self._optimiser, optimiser)
 
     def record(self, line: bytes) -> None:
         with full_disk_as_error(str(self._folder.metrics)), self._folder.metrics.open("ab") as stream:
@@ -251,24 +249,15 @@ class RunState:
         if not self._ranks.is_first:
             return
         metrics = self._folder.metrics
-        tensors = {_NETWORK + name: tensor for name, tensor in self._network.state_dict().items()}
-        tensors |= {_OPTIMISER + name: tensor for name, tensor in optimiser_tensors(self._optimiser).items()}
-        facts = {
-            "progress": asdict(self.progress),
-            "run": self.fingerprint,
-            "metrics_size": metrics.stat().st_size if metrics.exists() else 0,
-        }
-        write_tensors(self._folder.checkpoint, tensors, facts)
+        size = metrics.stat().st_size if metrics.exists() else 0
+        facts = {"progress": asdict(self.progress), "run": self.fingerprint, "metrics_size": size}
+        write_tensors(self._folder.checkpoint, self._tensors(), facts)
 
     def save_weights(self) -> None:
         save_weights(self._folder.path, self._network)
 
 
-def _with_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-
-
-def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+def optimiser_tensors(optimiser: Optimizer) -> dict[str, Tensor]:
     """Return the state of an optimiser by name, such as `state.3.exp_avg` for the fourth weight.
 
     Numbers and tensors of parameter groups are included (`number.0.k`, `tensor.0.sum`), because some optimisers count
@@ -279,15 +268,14 @@ def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
     for index, group in enumerate(state["param_groups"]):
         for kind, types in (("number", int | float), ("tensor", Tensor)):
             found |= {f"{kind}.{index}.{key}": value for key, value in group.items() if isinstance(value, types)}
-    return {name: _as_tensor(value) for name, value in found.items()}
+    # Numbers lose no precision.
+    return {
+        name: torch.tensor(value, dtype=torch.float64) if isinstance(value, float) else torch.as_tensor(value)
+        for name, value in found.items()
+    }
 
 
-def _as_tensor(value: float | Tensor) -> Tensor:
-    """Return a number as a tensor without loss of precision."""
-    return torch.tensor(value, dtype=torch.float64) if isinstance(value, float) else torch.as_tensor(value)
-
-
-def load_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+def load_optimiser(optimiser: Optimizer, tensors: Mapping[str, Tensor]) -> None:
     """Load the state of an optimiser; see `optimiser_tensors`."""
     state = optimiser.state_dict()
     for name, tensor in tensors.items():

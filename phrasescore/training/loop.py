@@ -80,13 +80,9 @@ class Start:
     """How a run starts, and the callbacks of its beginning. By default it resumes an earlier run if there is one."""
 
     restart: bool = False
-    """Whether to start over even if the folder holds a run."""
     progress: ProgressCallback = no_progress
-    """Called while data are read."""
     log: Log = no_log
-    """Receives reports of unusual lines."""
     ranks: Ranks = ALONE
-    """The processes that train together."""
 
 
 class Trainer(Generic[TaskT]):

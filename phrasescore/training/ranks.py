@@ -31,14 +31,12 @@ T = TypeVar("T")
 _LONGEST_WAIT = timedelta(days=1)
 """Timeout while one rank evaluates. A dead rank is detected by its connections, not by the timeout."""
 _FAILURES = "phrasescore/failures"
-"""Key of the counter of failed ranks."""
 
 
 class Ranks:
     """A single process, which is the only rank."""
 
     number = 1
-    """Number of ranks."""
     rank = 0
 
     @property

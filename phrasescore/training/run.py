@@ -51,7 +51,7 @@ def prepare(
         read = _read(data, validation, folder / TRAINING_STATE, settings, start)
         settings = settings.fitted(len(read.data.distinct))
         if not len(read.lines):
-            raise UserError(f"{_name(data)}: nothing is left to train on; hold out less or give more data")
+            raise UserError(f"{display_name(data)}: nothing is left to train on; hold out less or give more data")
         network = _new_network(settings, read.data, device)
         task = _make_task(network, settings, device, read, data, validation)
         trainer = Trainer(home, task, _fingerprint(settings, read, data), start.ranks)
@@ -81,7 +81,6 @@ class _Read:
     data: PairData
     validation: PairData | None
     lines: NDArray[np.int64]
-    """Training lines."""
     held_out: NDArray[np.int64]
     """Held-out lines; empty for parallel text with validation text."""
 
@@ -117,7 +116,9 @@ def _make_task(
     pairs, lines, held_out = read.data.pairs, read.lines, read.data.pairs.take(read.held_out)
     others = None if read.validation is None else read.validation.pairs
     if not isinstance(data, ParallelText):
-        some = None if read.validation is None else _some_pairs(read.validation, settings)
+        some = None
+        if read.validation is not None:
+            some = read.validation.pairs.take(_sample(read.validation.distinct, settings))
         return PhrasePairTask(network, settings.training, device, held_out, some, pairs, lines)
     if settings.model.in_context:
         return _make_context_task(network, settings, device, read, data, validation)
@@ -148,17 +149,15 @@ def _make_context_task(
     return ContextTask(network, settings.training, device, held_out, some, pairs, read.lines)
 
 
-def _some_pairs(table: PairData, settings: Settings) -> PhrasePairs:
-    """Return a random sample of at most `held_out_limit` distinct pairs."""
-    shuffled = np.random.default_rng([settings.training.seed, 2]).permutation(table.distinct)
-    return table.pairs.take(np.sort(shuffled[: settings.data.held_out_limit]))
-
-
 def _some_phrases(sentences: PhrasePairs, settings: Settings) -> AlignedPhrases:
-    """Return a random sample of at most `held_out_limit` phrase pairs in context, in the order of the sentences."""
     found = extract_phrases(sentences)
-    shuffled = np.random.default_rng([settings.training.seed, 2]).permutation(len(found))
-    return found.take(np.sort(shuffled[: settings.data.held_out_limit]))
+    return found.take(_sample(np.arange(len(found)), settings))
+
+
+def _sample(lines: NDArray[np.int64], settings: Settings) -> NDArray[np.int64]:
+    """Return a random sample of at most `held_out_limit` lines."""
+    shuffled = np.random.default_rng([settings.training.seed, 2]).permutation(lines)
+    return np.sort(shuffled[: settings.data.held_out_limit])
 
 
 def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderDecoder:
@@ -199,7 +198,3 @@ def _files_of(data: Data, prefix: str) -> dict[str, str | Path | None]:
         return {prefix or "table": data}
     files = {"source": data.source, "target": data.target, "alignment": data.alignment}
     return {f"{prefix}_{name}".strip("_"): path for name, path in files.items() if path is not None}
-
-
-def _name(data: Data) -> str:
-    return str(data) if isinstance(data, ParallelText) else display_name(data)

@@ -40,9 +40,7 @@ _RECURRENT = {
         *("readout", "maxout", "output_rank", "share_units"),
     ),
 }
-"""Settings of the recurrent encoder and decoder alone."""
 _OF_WORDS = ("vocabulary", "source_vocabulary", "target_vocabulary", "source_corpus", "target_corpus", "min_count")
-"""Settings of vocabularies of words."""
 
 # Rules for values by the size of the data. They interpolate measured optima (docs/results.md) linearly in the logarithm
 # of the number of distinct pairs; in context, of sentences.
@@ -101,11 +99,9 @@ class Settings:
     data: DataConfig
     training: TrainingConfig
     sentences: SentenceConfig | None = None
-    """Settings of parallel text; None for a phrase table."""
     by_size: frozenset[str] = frozenset()
     """Settings that were `auto` and are not resolved yet."""
     given: frozenset[str] = frozenset()
-    """Names of the settings that the user gave."""
 
     @classmethod
     def of(cls, learns_from: LearnsFrom, preset: str | None, layers: Sequence[Values]) -> Settings:
@@ -259,7 +255,6 @@ LM_SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextCo
 LM_PRESETS = Path(__file__).parents[1] / "lm" / "presets"
 LM_DEFAULT_PRESET = "small"
 FOR_OTHERS = ("teacher_forcing", "label_smoothing", "long_pairs", "pairs_a_sentence")
-"""Settings for training encoder-decoders only."""
 
 
 @dataclass(frozen=True)

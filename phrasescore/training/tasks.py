@@ -77,9 +77,7 @@ class Task(ABC):
     config: TrainingConfig
     device: Device
     held_out: Sized
-    """Held-out examples of the training data."""
     validation: Sized | None
-    """Validation data, if any."""
 
     @property
     @abstractmethod
@@ -110,9 +108,7 @@ class PairTask(Task):
     held_out: PhrasePairs
     validation: PhrasePairs | None
     pairs: PhrasePairs
-    """Pairs of all lines."""
     lines: Examples
-    """Training lines."""
 
     def lines_of_epoch(self, epoch: int) -> Examples:
         """Return the lines of an epoch, equally many in each."""
@@ -170,7 +166,6 @@ class SentenceTask(PairTask):
     unit: ClassVar[str] = "sentence"
 
     measured: MeasuredLoss = "teacher-forced"
-    """The loss that selects the weights."""
 
     def loss(self, examples: Examples) -> BatchLoss:
         log_prob_I = self.log_probs(examples)
@@ -195,13 +190,9 @@ class ContextTask(Task):
 
     network: EncoderDecoder
     held_out: AlignedPhrases
-    """Phrase pairs of other sentences of the same text."""
     validation: AlignedPhrases | None
-    """Phrase pairs of another text, if there is one."""
     sentences: PhrasePairs
-    """All sentences, with their alignment."""
     lines: Examples
-    """The sentences to learn from."""
 
     @property
     def batches_per_epoch(self) -> int:

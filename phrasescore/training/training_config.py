@@ -21,7 +21,6 @@ _MAY_CHANGE = BUDGET | {
     # The vocabularies show the content of the corpora.
     *("source_corpus", "target_corpus"),
 }
-"""Settings that may differ when a run is resumed."""
 _WARMUP, _WARMUP_SHARE = 200, 10
 """Default warm-up in updates, and the minimum ratio of training updates to warm-up updates."""
 
