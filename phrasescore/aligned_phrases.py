@@ -39,10 +39,7 @@ Points = NDArray[np.int32] | NDArray[np.int64]
 
 
 def parse_points(line: bytes, path: Path, number: int, lengths: tuple[int, int]) -> list[int]:
-    """Return the positions of a line in Pharaoh format, source and target alternating: `0-0 2-1` gives 0, 0, 2, 1.
-
-    `path` and `number` (from 1) locate the line in messages. `lengths` are the words of its source and its target.
-    """
+    """Return the positions of a line in Pharaoh format, source and target alternating: `0-0 2-1` gives 0, 0, 2, 1."""
     if not _LINE.fullmatch(line):
         token = next(token for token in line.split(b" ") if token and not _POINT.fullmatch(token))
         raise UserError(
@@ -156,10 +153,7 @@ def _shortest_spans(sentences: AlignedSentences, longest: int) -> Spans:
 
 
 def _aligned_ranges(word_P: Points, aligned_P: Points, words: int, longest: int) -> tuple[Positions, Positions]:
-    """Return in row n - 1, column i the first and last word aligned to any of the n words from word i.
-
-    `aligned_P` must rise among the points of one word.
-    """
+    """Return in row n - 1, column i the first and last word aligned to any of the n words from word i."""
     first = np.full((longest, words), _FAR)
     last = np.full((longest, words), -1)
     # For repeated indices NumPy keeps the last value.

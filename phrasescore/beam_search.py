@@ -56,18 +56,12 @@ class _Step:
 
 
 class Decoding:
-    """Target prefixes that grow word by word, with back pointers.
-
-    For several networks ln p is their mean, as in `EncoderDecoderScorer`.
-    """
+    """Target prefixes that grow word by word, with back pointers; for several networks ln p is their mean."""
 
     def __init__(
         self, networks: Sequence[EncoderDecoder], device: Device, sources: Phrases, origin: str = "network"
     ) -> None:
-        """Encode the sources, without end symbols, and start one row for each.
-
-        The networks are on the device, in evaluation mode; `origin` names them in messages.
-        """
+        """Encode the sources, without end symbols, and start a row for each; messages name the networks `origin`."""
         self._origin = origin
         self._networks, self._device = networks, device
         batch = SourceBatch.of(sources)

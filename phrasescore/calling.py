@@ -21,18 +21,10 @@ _SIGNALLED = 128
 
 
 def call(parser: CommandParser, command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback) -> None:
-    """Run a command.
+    """Run a command, such as `lm train`, with options by name; None omits an option, an unknown one is a TypeError.
 
-    Args:
-        parser: the parser of the program.
-        command: name of the command, such as `lm train`.
-        options: option values by name, with underscores; None omits an option.
-        log: callback for each line that the command would print.
-        progress: callback for the completed fraction (None if unknown) and a status text.
-
-    Raises:
-        TypeError: an option does not exist.
-        UserError: a value is invalid, or the command fails.
+    `log` receives each line that the command would print, `progress` the completed fraction (None if unknown) and a
+    text.
     """
     printed = io.StringIO()
     with listening(log, progress), redirect_stdout(printed):

@@ -63,10 +63,7 @@ class Device:
         return replace(self, torch_device=torch.device("cuda", number % torch.cuda.device_count()))
 
     def products(self) -> AbstractContextManager[object]:
-        """Return a context in which matrix products have the precision of the device.
-
-        States, losses and sums of the softmax stay in 32 bit.
-        """
+        """Return a context in which products have the precision of the device; states and sums stay in 32 bit."""
         if self.quantises:
             from phrasescore.nn.int8 import Int8Products
 
@@ -86,10 +83,7 @@ def one_thread() -> Iterator[None]:
 
 
 def choose_device(name: str, precision: Precision) -> Device:
-    """Return the device `auto`, `cpu`, `cuda` or `cuda:N` with the requested precision.
-
-    `auto` selects a GPU if there is one, and 16-bit products where the hardware accelerates them.
-    """
+    """Return a device; `auto` selects a GPU if there is one, and 16-bit products where the hardware speeds them up."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -130,14 +124,11 @@ def _cpu_has_bf16() -> bool:
 
 
 def settle_memory() -> None:
-    """Keep freed memory in the process, and limit the kernel caches of PyTorch and oneDNN.
+    """Keep freed memory in the process (on Linux), and limit the kernel caches of PyTorch and oneDNN.
 
-    Each step frees and allocates the same hundreds of megabytes. Getting zeroed pages from the system each time costs
-    training time. This applies to Linux only.
-
-    PyTorch and oneDNN each cache a thousand kernels, and in 16 bit the matrix sizes of every chunk are new: after some
-    millions of lines a process had 0.6 GB of kernels. A smaller cache is as fast. Both read its size at the first
-    product.
+    Each step frees and allocates the same hundreds of megabytes, and zeroed pages from the system take time. In 16 bit
+    the matrix sizes of every chunk are new: after some millions of lines a process had 0.6 GB of kernels. A smaller
+    cache is as fast. Its size is read at the first product.
     """
     for cache in _PROGRAM_CACHES:
         os.environ.setdefault(cache, str(_PROGRAMS))
@@ -197,10 +188,7 @@ def _is_here(tensor: Tensor) -> bool:
 
 
 def fetch(tensor: Tensor) -> Callable[[], Tensor]:
-    """Start to copy a tensor to the CPU; return a function that waits for the copy.
-
-    It waits for work queued before this call, not for work queued later.
-    """
+    """Start to copy a tensor to the CPU; return a function that waits for the copy, but not for work queued later."""
     if _is_here(tensor):
         return lambda: tensor
     copy = tensor.to("cpu", non_blocking=True)

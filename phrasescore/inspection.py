@@ -211,11 +211,7 @@ def word_log_probs(scorer: EncoderDecoderScorer, occurrences: Occurrences) -> li
 def look_up(
     reader: TableReader, direction: Direction, phrase: bytes, others: int
 ) -> tuple[dict[bytes, float], list[bytes]]:
-    """Return the table's outputs of a phrase with their p(output | phrase), and its `others` most frequent inputs.
-
-    By `direction`, inputs are the sources or the targets of the table. Ties are broken by a hash, independently of
-    their order.
-    """
+    """Return the table's outputs of a phrase with their p(output | phrase), and its `others` most frequent inputs."""
     candidates: dict[bytes, float] = {}
     side: Counted = "source" if direction == "target-given-source" else "target"
 

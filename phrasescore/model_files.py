@@ -74,10 +74,7 @@ def model_kind(folder: Path) -> str:
 
 
 def read_description(folder: Path, kind: str) -> dict[str, Any]:
-    """Read config.json of a network of a given kind.
-
-    The parts that determine the scores are valid if their digest is that in the weights; see `scoring_digest`.
-    """
+    """Read config.json of a network of a given kind; the digest of the weights validates it (`scoring_digest`)."""
     description, path = _read(folder), folder / CONFIG
     if (found := description.get("kind")) != kind:
         raise UserError(f"{folder}: holds a network of the kind {found}; give the folder of one of the kind {kind}")
@@ -119,11 +116,7 @@ def load_vocabulary(folder: Path, name: str, described: dict[str, Any]) -> Vocab
 
 
 def described(path: str | Path) -> dict[str, str | None]:
-    """Return path and SHA-256 of a file; for a model folder the SHA-256 is that of its weights.
-
-    The hash is None if there is no single file that can be read twice: some Moses features name a prefix of several
-    files, and standard input can be read only once.
-    """
+    """Return path and SHA-256 of a file, of a model folder that of its weights; None for what cannot be read twice."""
     file = Path(path) / WEIGHTS if Path(path).is_dir() else Path(path)
     is_file = file.is_file() and str(path) != STANDARD_STREAM
     return {"path": str(path), "sha256": sha256_of(file) if is_file else None}
@@ -135,11 +128,7 @@ _WITH_IT = ("moses_integration",)
 
 @cache
 def code_version(*others: str) -> str:
-    """Return the version of phrasescore with a hash of its code, which differs between commits of one version.
-
-    Args:
-        others: additional packages whose code the hash covers.
-    """
+    """Return the version with a hash of the code, of `others` too, which differs between commits of one version."""
     root = Path(__file__).parents[1]
     files = [path for name in ("phrasescore", *_WITH_IT, *others) for path in sorted((root / name).rglob("*.py"))]
     content = b"".join(path.read_bytes() for path in files)

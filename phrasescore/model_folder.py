@@ -88,10 +88,7 @@ def save_description(
     sections: dict[str, Any],
     factors: Factors | None = None,
 ) -> None:
-    """Write everything but the weights to an existing folder.
-
-    `sections` describe the training and its data; `factors` are those of a table that form the words of the network.
-    """
+    """Write everything but the weights to an existing folder; `sections` describe the training and its data."""
     save_vocabulary(folder, SOURCE_VOCABULARY, source)
     save_vocabulary(folder, TARGET_VOCABULARY, target)
     facts = {

@@ -260,10 +260,7 @@ def choose_vocabularies(
 def finish_sides(
     sides: tuple[Side, Side], vocabularies: tuple[Vocabulary, Vocabulary], digest: hashlib._Hash
 ) -> tuple[Phrases, Phrases, dict[str, Any]]:
-    """Return both sides as ids of their vocabularies, and the word statistics for the report.
-
-    The words enter the digest, because the hashes of the pairs depend on provisional ids only.
-    """
+    """Return both sides as ids of their vocabularies, and word statistics; add the words to the digest."""
     source, target = (side.finish(vocabulary) for side, vocabulary in zip(sides, vocabularies, strict=True))
     summary = {
         "source_words": len(sides[0].ids),

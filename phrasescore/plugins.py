@@ -58,10 +58,7 @@ def check_plugins(folder: Path, described: Collection[Mapping[str, str]]) -> Non
 
 @contextmanager
 def plugins_blamed() -> Iterator[None]:
-    """Convert an error of a plugin's code, or of a component that it registered, to a `UserError`.
-
-    Out-of-memory errors, and system errors that do not come from a plugin, are re-raised unchanged.
-    """
+    """Convert an error of a plugin's code, or of a component that it registered, to a `UserError`."""
     try:
         yield
     except UserError:

@@ -131,10 +131,7 @@ def lines_abreast(
 
 
 def report_one_sided(rows: Iterable[_Row], paths: tuple[str | Path, str | Path], log: Log) -> Iterator[_Row]:
-    """Yield the lines of parallel texts; log how many are empty in only one of the first two texts.
-
-    Such lines are the best sign of a misalignment of the texts. `paths` name the two texts.
-    """
+    """Yield the lines of parallel texts; log how many are empty on one side only, a sign of a misalignment."""
     count = first = 0
     for number, row in enumerate(rows, 1):
         if bool(row[0].strip()) != bool(row[1].strip()):

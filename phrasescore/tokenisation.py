@@ -38,10 +38,7 @@ def with_single_spaces(text: str) -> str:
 
 
 def tokenise(texts: Iterable[str], language: str) -> list[str]:
-    """Normalise the punctuation of each line and split it from the words.
-
-    The language is a code such as en, which selects abbreviations and the rules for apostrophes and quotation marks.
-    """
+    """Normalise punctuation and split it from the words; the language is a code such as en, which selects rules."""
     if not language:
         raise UserError("tokenising: the language is empty; give one, as en")
     sacremoses = _import_sacremoses()

@@ -62,10 +62,7 @@ class Translator:
         """Counted over all sentences so far."""
 
     def translate(self, sentences: Sequence[bytes], first: int = 0) -> list[list[Translation]]:
-        """Return the translations of each tokenised sentence, best first; a sentence without words has none.
-
-        `first` is the number of the first sentence, on which the seeds of samples depend.
-        """
+        """Return the translations of each sentence, best first; the number of the `first` seeds the samples."""
         split = [split_words(sentence) for sentence in sentences]
         ids = self._scorer.model.source_vocabulary.encode([b" ".join(words) for words in split])
         self.words += WordCounts(len(ids.ids), int((ids.ids == UNKNOWN).sum()))

@@ -116,10 +116,7 @@ MANY_UNKNOWN = 0.3
 
 @dataclass(frozen=True)
 class WordCounts:
-    """Numbers of words looked up in the vocabularies of a model, and of unknown words among them.
-
-    Source and target are those of the phrase table, also for networks that predict the source.
-    """
+    """Numbers of words of a phrase table that a model looked up, and of unknown words among them."""
 
     source: int = 0
     source_unknown: int = 0

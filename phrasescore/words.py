@@ -18,10 +18,7 @@ _SINGLE = struct.Struct("f")
 
 
 def split_words(line: bytes) -> list[bytes]:
-    """Return the words of a line; repeated, leading and trailing spaces and tabs are ignored.
-
-    Nothing else separates words: a no-break space or a U+2028 is part of a word, as in moses/Phrase.cpp.
-    """
+    """Return the words of a line. Only spaces and tabs separate words, as in moses/Phrase.cpp, not a no-break space."""
     return [word for word in line.replace(b"\t", b" ").split(b" ") if word]
 
 

@@ -76,10 +76,7 @@ def run_ordered(
     processes: int | None = None,
     scheduler: str | None = None,
 ) -> Generator[Result, None, None]:
-    """Yield the task's result for each item, in order, from new workers; this process alone runs a few items.
-
-    The arguments are those of `map_ordered` and `start_workers`.
-    """
+    """Yield the results of `map_ordered`, from new workers of `start_workers`; this process alone runs a few items."""
     items = iter(items)
     first = list(islice(items, FEW_ITEMS + 1))
     if scheduler is None and len(first) <= FEW_ITEMS:
@@ -95,10 +92,10 @@ def available_cores() -> int:
 
 @contextmanager
 def start_workers(killed: str, processes: int | None = None, scheduler: str | None = None) -> Iterator[Workers]:
-    """Yield workers and end them afterwards, even during tasks if an exception is raised.
+    """Yield workers, None for this process alone, and end them afterwards, even during tasks after an exception.
 
-    `killed` is the message if workers are killed repeatedly, most likely for lack of memory. `processes` is None for
-    one process per core; 1 yields None, for this process. The workers of a Dask scheduler replace local processes.
+    `killed` is the message if workers are killed repeatedly, most likely for lack of memory. `processes` is None for one
+    process per core. The workers of a Dask scheduler replace local processes.
     """
     if scheduler is not None:
         from phrasescore.dask_workers import dask_workers
@@ -220,10 +217,7 @@ _number: int | None = None
 
 
 def process_number() -> int | None:
-    """Return the index of this worker process among those of its pool, None in the main process.
-
-    A process that replaces a killed one has the index of that.
-    """
+    """Return the index of this worker process, or of the killed one that it replaces; None in the main process."""
     return _number
 
 

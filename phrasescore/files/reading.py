@@ -98,10 +98,7 @@ def make_folder(path: Path) -> None:
 
 
 def complete_standard_streams() -> None:
-    """Reopen closed standard streams, so that no other file gets their descriptors and receives their output.
-
-    Reading from the input and writing to the output then fail (see `require_open`); error messages are lost.
-    """
+    """Reopen closed standard streams, so that no file gets their descriptors; their use fails (`require_open`)."""
     for descriptor, name, flags in (
         (STDIN, "stdin", os.O_WRONLY),
         (STDOUT, "stdout", os.O_RDONLY),
@@ -166,10 +163,7 @@ def _may_be_compressed(head: bytes) -> bool:
 
 @contextmanager
 def open_input(path: str | Path) -> Iterator[Input]:
-    """Open a possibly compressed file, or standard input for `-`, as decompressed bytes.
-
-    Truncated or corrupt data is an InputError, which may be raised only during reading.
-    """
+    """Open a file, `-` for standard input, as decompressed bytes; reading corrupt data is an InputError."""
     is_stdin = str(path) == STANDARD_STREAM
     if is_stdin:
         require_open(STDIN)
@@ -214,20 +208,14 @@ def _decompressing(raw: BinaryIO, compression: str) -> BinaryIO:
 
 
 def _require_end_of_member(raw: BinaryIO) -> None:
-    """Reject a gzip file that ends in zeros, which gzip readers ignore.
-
-    A power failure or an interrupted download may leave zeros in place of the last members.
-    """
+    """Reject a gzip file that ends in zeros, as a power failure leaves them; gzip readers ignore them."""
     size = os.fstat(raw.fileno()).st_size
     if raw.seekable() and os.pread(raw.fileno(), len(_ZEROS), max(0, size - len(_ZEROS))) == _ZEROS:
         raise EOFError("it ends in zeros")
 
 
 class _Streams(io.RawIOBase):
-    """The content of concatenated xz or bzip2 streams.
-
-    Python's own readers treat invalid data after a stream as the end of the file, so damage there would go unnoticed.
-    """
+    """Concatenated xz or bzip2 streams; Python's readers take invalid data after a stream for the end of the file."""
 
     def __init__(self, file: BinaryIO, begin: Callable[[], lzma.LZMADecompressor | bz2.BZ2Decompressor]) -> None:
         self._file, self._begin = file, begin

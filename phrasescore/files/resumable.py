@@ -154,10 +154,7 @@ def _open(place: Path, hidden: Path) -> FileIO:
 
 
 class ResumableFolder:
-    """Named results of an interrupted run; a damaged result counts as missing and is computed again.
-
-    Each file begins with the SHA-256 of its content.
-    """
+    """Named results of an interrupted run, each after its SHA-256; a damaged one is computed again."""
 
     def __init__(self, folder: Path, fingerprint: Mapping[str, Any], *, restart: bool = False) -> None:
         self._folder = folder

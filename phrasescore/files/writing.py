@@ -165,10 +165,7 @@ def output_place(path: str | Path) -> Path:
 
 
 def require_writable(*paths: str | Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
-    """Check before a long computation that its outputs can be written and replace neither an input nor each other.
-
-    None is ignored, and standard input among the inputs.
-    """
+    """Check before a long computation that its outputs can be written and replace no input; None is ignored."""
     taken, read = set(), {real_path(path) for path in inputs if path is not None and str(path) != STANDARD_STREAM}
     for path in paths:
         if path is None:
@@ -197,10 +194,7 @@ def require_writable(*paths: str | Path | None, inputs: Iterable[str | Path | No
 
 
 def open_hidden(path: Path) -> tuple[Path, int]:
-    """Open the empty hidden file `.NAME.tmp`, which is later renamed to `path`; return its name and descriptor.
-
-    It is locked until the descriptor is closed. A file that a killed run has left is used again.
-    """
+    """Open the empty hidden file `.NAME.tmp`, later renamed to `path`, and lock it until its descriptor is closed."""
     hidden = path.with_name(f".{path.name}.tmp")
     try:
         while True:

@@ -60,10 +60,7 @@ class NeuralLmScorer(PhraseScorer):
         *,
         unnormalised: bool = False,
     ) -> None:
-        """Move the network to the device, and load the back-off model for words outside the shortlist.
-
-        With `unnormalised`, the outputs of the network are ln p, for which it must have been trained.
-        """
+        """With `unnormalised`, the outputs of the network are ln p, for which it must have been trained."""
         super().__init__([model.folder], device)
         self.model, self.unnormalised = model, unnormalised
         self.backoff = None if backoff is None else BackoffModel(backoff, model.vocabulary.known_words)

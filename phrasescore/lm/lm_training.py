@@ -116,10 +116,7 @@ def prepare(
     validation: Path | ParallelText | None = None,
     start: Start = Start(),  # noqa: B008
 ) -> tuple[Trainer[TextTask], dict[str, Any]]:
-    """Read the text and create a trainer, at the start or where an interrupted run in the folder stopped.
-
-    Also return facts about the text: lines, words, share of the words that the shortlist covers.
-    """
+    """Read the text and create a trainer, which resumes an interrupted run; also return facts about the text."""
     OPTIMISERS[settings.training.optimiser]
     with run_folder(folder, start.restart, LANGUAGE_MODEL, start.ranks) as home:
         read = read_text(text, partial(text_lines, log=start.log), start.log)

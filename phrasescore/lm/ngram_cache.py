@@ -110,10 +110,7 @@ def _open_file(path: Path, size: int) -> Keys:
 
 
 def _fill(path: Path, file: BinaryIO, size: int) -> None:
-    """Write a cache without entries; after an error, delete the file.
-
-    The zeros are written, because a sparse file kills the process if the disk is full later.
-    """
+    """Write zeros, because a sparse file kills the process if the disk is full later; after an error, delete it."""
     try:
         free = shutil.disk_usage(path.parent).free
         if free < size:

@@ -70,11 +70,7 @@ def _load(path: Path, size: int, time: int) -> kenlm.Model:
 
 
 def require_log_probs(log10_probs: NDArray[np.float64], path: Path) -> None:
-    """Raise a UserError if a log10 probability of a word is not finite, or far above 0.
-
-    KenLM rejects positive or invalid numbers in a file, but accepts minus infinity, and back-off weights so large that
-    a probability is invalid.
-    """
+    """Reject minus infinity, and back-off weights that make a probability invalid, which KenLM accepts."""
     if not ((log10_probs > -np.inf) & (log10_probs <= _MOST)).all():
         raise UserError(
             f"{path}: gives words log-probabilities that are infinite or above 0; fix it: write -99 for the logarithm "

@@ -178,10 +178,7 @@ class Ngrams:
     def __init__(
         self, sentences: Phrases, order: int, source: AffiliatedSource | None = None, source_words: int = 0
     ) -> None:
-        """Concatenate the sentences, each after n - 1 symbols `<s>` and before one `</s>`; both have the id 1.
-
-        The contexts of a joint model begin with `source_words` words of the source.
-        """
+        """Concatenate the sentences, each after n - 1 symbols `<s>` and before one `</s>`; both have the id 1."""
         self._before = order - 1
         closed = sentences.with_end(END)
         self._offsets = closed.offsets

@@ -30,10 +30,7 @@ _CLOSE = 1e-6
 
 
 class TextScores:
-    """The scores of a text: its word counts, and its perplexity under each model.
-
-    As in KenLM's `query`, ends of sentences are words, and unknown words count.
-    """
+    """Word counts and perplexities of a text; as in KenLM's `query`, ends of sentences and unknown words count."""
 
     def __init__(self, scorer: NeuralLmScorer, weight: float | None = None) -> None:
         self.scorer, self.weight = scorer, weight
@@ -244,11 +241,7 @@ def interpolate(first: Floats, second: Floats, weight: float) -> Floats:
 
 
 def best_weight(first: Floats, second: Floats) -> float:
-    """Return the weight of the first model that maximises the likelihood of a text, by expectation maximisation.
-
-    Each step sets the weight to the mean share of the first model in the probability of a word. The likelihood has one
-    maximum.
-    """
+    """Return the weight of the first model that maximises the likelihood of a text, by expectation maximisation."""
     weight = 0.5
     for _ in range(_STEPS):
         before, weight = weight, float(np.exp(np.log(weight) + first - interpolate(first, second, weight)).mean())

@@ -56,10 +56,7 @@ class Memory(NamedTuple):
 
 
 def attend(attention: Attention, query_BTn: Tensor, memory: Memory, source_B: Rows) -> tuple[Tensor, Tensor]:
-    """Return the contexts c_t [B, T, d] and the weights a_t [B, T, L], which are zero on padding.
-
-    `source_B` gives the source phrase of each row.
-    """
+    """Return the contexts c_t [B, T, d] and the weights a_t [B, T, L]; `source_B` is the source phrase of each row."""
     rows = max(1, _CHUNK // memory.annotations_SLd[0].numel())
     if isinstance(source_B, slice) or len(source_B) <= rows:
         return _attend(attention, query_BTn, memory.take(source_B))

@@ -203,10 +203,7 @@ class PairBatch:
     def sharing(
         cls, sources: Phrases | PhrasesInSentences, source_of_pair: NDArray[np.int64], targets: Phrases
     ) -> PairBatch:
-        """Build for scoring from distinct sources, and the source index and the target of each pair.
-
-        Each source, and each distinct prefix of its targets, is computed once. Phrases are without end symbols.
-        """
+        """Build for scoring from distinct sources, and the source index and the target of each pair."""
         # Padded with copies of the last source; see `rounded_up`.
         filled = np.pad(np.arange(len(sources)), (0, rounded_up(len(sources)) - len(sources)), "edge")
         target = merge_prefixes(targets, source_of_pair, starts=len(filled))
@@ -214,10 +211,7 @@ class PairBatch:
 
     @classmethod
     def apart(cls, sources: Phrases | PhrasesInSentences, targets: Phrases) -> PairBatch:
-        """Build for training from the source and the target of each pair, longest target first.
-
-        Pairs share nothing except the source sentences of phrases in context. Phrases are without end symbols.
-        """
+        """Build for training from source and target of each pair, longest target first; only sentences are shared."""
         return cls._assemble(
             SourceBatch.of(sources, shared=False), keep_apart(targets), np.arange(len(targets)), targets
         )

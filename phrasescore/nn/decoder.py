@@ -118,11 +118,7 @@ class RecurrentState(NamedTuple):
 
 @register_decoder("recurrent")
 class RecurrentDecoder(Decoder):
-    """The recurrent decoder of section 2.2 and appendix A.1.2, and its variants.
-
-    h'_t = f(h'_{t-1}, e(y_{t-1}), c) from the h'_0 of the bridge, with e(y_0) = 0. The context is c, or that of
-    attention, or absent.
-    """
+    """h'_t = f(h'_{t-1}, e(y_{t-1}), c) with e(y_0) = 0 (section 2.2 and appendix A.1.2), and its variants."""
 
     def __init__(self, words: int, config: ModelConfig, encoder: Encoder) -> None:
         fixed = encoder.context if config.feed_context else 0

@@ -47,10 +47,7 @@ class Readout(nn.Module):
 
 
 class MaxoutReadout(Readout):
-    """The deep output of the paper (section 4.1.1 and appendix A.1.2).
-
-    s'_t = O_h h'_t + O_y e(y_{t-1}) + O_c c;   s_{t,i} = max(s'_{t,2i-1}, s'_{t,2i})
-    """
+    """s'_t = O_h h'_t + O_y e(y_{t-1}) + O_c c;  s_{t,i} = max(s'_{t,2i-1}, s'_{t,2i}) (appendix A.1.2)."""
 
     def __init__(self, config: ModelConfig, embedding: int, context: int) -> None:
         super().__init__(config, config.maxout, uses_context=context > 0)

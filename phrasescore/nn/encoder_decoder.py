@@ -83,10 +83,7 @@ class EncoderDecoder(nn.Module):
         return self.decoder.start(self.encoder(sources))
 
     def step(self, state: Any, words_B: Tensor | None) -> Prediction:
-        """Read the previous word of each row, None in the first step, and predict the next.
-
-        Return ln p of every word [B, V] in 32 bits or more, the next state, and the attention weights [B, L].
-        """
+        """Read the previous word of each row, None first; return ln p [B, V], the next state, and attention [B, L]."""
         s_Br, state, attention_BL = self.decoder.step(state, words_B)
         return torch.log_softmax(self._logits(s_Br), dim=1), state, attention_BL
 

@@ -38,10 +38,7 @@ class NeuralLanguageModel(nn.Module):
     ln Z = 0 does not make it 0, because scoring has no dropout."""
 
     def __init__(self, config: NeuralLmConfig, words: int, source_words: int = 0) -> None:
-        """Build with random weights from torch's global generator; the numbers of words include the symbols.
-
-        `source_words` is the size of the source vocabulary of a joint model.
-        """
+        """Draw weights from torch's global generator; the sizes of both vocabularies include the symbols."""
         super().__init__()
         self.config = config
         self.source_window = 2 * config.window + 1 if source_words else 0
@@ -80,10 +77,7 @@ class NeuralLanguageModel(nn.Module):
         return self.first(x_Acm.flatten(1))
 
     def _first_layer_by_words(self, words_U: Tensor, number_Ac: Tensor) -> Tensor:
-        """Return W_1 x + b_1 as a sum over positions, with one product for each distinct word and position.
-
-        This is faster where contexts repeat few words, as in a search (after Devlin et al. 2014, section 2.4).
-        """
+        """Return the same by one product for each distinct word and position (after Devlin et al. 2014, 2.4)."""
         positions = number_Ac.shape[1]
         W_gm = self.first.weight.unflatten(1, (positions, -1)).transpose(0, 1).flatten(0, 1)
         added_Ug = functional.linear(self.embedding(words_U), W_gm).to(W_gm.dtype)
@@ -99,10 +93,7 @@ class NeuralLanguageModel(nn.Module):
     def log_probs(
         self, contexts_Ac: Tensor, node_I: Tensor, words_I: Tensor, log_norm_A: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return ln p of words [I], each after the context with index `node_I`, and ln Z of the contexts [A].
-
-        With `log_norm_A` given as ln Z, a word needs one row of the softmax matrix instead of all.
-        """
+        """Return ln p of words [I] after the contexts `node_I`, and ln Z [A], which is not computed if it is given."""
         s_Ar = self.hidden(contexts_Ac)
         if log_norm_A is None:
             return self.softmax.log_probs(s_Ar, node_I, words_I)

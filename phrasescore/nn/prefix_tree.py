@@ -79,8 +79,7 @@ def merge_prefixes(sequences: Phrases, start_S: NDArray[np.int64], starts: int) 
 def keep_apart(sequences: Phrases) -> PrefixTree:
     """Build the tree in which the sequences, sorted longest first, share no nodes.
 
-    Random phrases share little, and here each level is a slice of the level above, which is cheaper to differentiate
-    than a gather.
+    Each level is a slice of the level above, which is cheaper to differentiate than a gather.
     """
     lengths, begins = sequences.lengths, sequences.offsets[:-1]
     if np.any(lengths[1:] > lengths[:-1]):

@@ -160,10 +160,7 @@ class _LogProb(torch.autograd.Function):
 
 
 def _large(log_Z_A: Tensor) -> Tensor:
-    """Return the vectors whose Z is too large, [O].
-
-    On a GPU counting them would force a synchronisation, so a fixed number of the largest is returned.
-    """
+    """Return the vectors whose Z is too large, [O]; on a GPU a fixed number, because counting would synchronise."""
     if _is_on_cpu(log_Z_A):
         return (log_Z_A > _LARGEST_LOG_Z).nonzero()[:, 0]
     number = max(_GPU_RECOMPUTED, len(log_Z_A) // _GPU_RECOMPUTED)
@@ -181,10 +178,7 @@ def _split(column: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _exponentials(left_Ap: Tensor, right_pV: Tensor, keep: bool) -> tuple[Tensor, Tensor]:
-    """Return exp of the product, complete [A, V] if `keep`, and its row sums [A].
-
-    Exponentials and sums have at least 32 bits, for 16-bit products too.
-    """
+    """Return exp of the product, complete [A, V] if `keep`, and its row sums [A], in at least 32 bits."""
     rows, words = len(left_Ap), right_pV.shape[1]
     product_rows, cached_rows = _CPU_TILES if _is_on_cpu(left_Ap) else _GPU_TILES
     sums = torch.empty(rows, dtype=torch.promote_types(left_Ap.dtype, torch.float32), device=left_Ap.device)

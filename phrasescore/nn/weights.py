@@ -86,9 +86,8 @@ def initialise(network: nn.Module, form: Initialisation) -> None:
 def start_at_frequencies(softmax: WordSoftmax, count_V: Tensor) -> None:
     """Set the biases of a softmax to ln p(word), with add-one smoothing.
 
-    From zero, the first hundreds of updates learn the word frequencies in the wrong layer: the biases change too
-    slowly, so the readout becomes large and constant. This can saturate its tanh and the gates below it, and a network
-    of whole sentences with a large vocabulary then never learns more than frequencies.
+    From zero, the first hundreds of updates learn the word frequencies in the wrong layer. Then the readout can
+    saturate, and a network of whole sentences with a large vocabulary never learns more than frequencies.
     """
     smoothed_V = count_V.double() + 1
     softmax.words.bias.copy_((smoothed_V / smoothed_V.sum()).log())

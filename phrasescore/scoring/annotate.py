@@ -156,10 +156,7 @@ def annotate(
     progress: Progress = lambda counts, share: None,
     log: Log = no_log,
 ) -> Counts:
-    """Append columns to every line of a phrase table; see `phrasescore.annotate`.
-
-    `block_lines` is the approximate number of lines of a chunk.
-    """
+    """Append columns to every line of a phrase table; see `phrasescore.annotate`."""
     started = time.monotonic()
     if output is not None:
         require_writable(output, inputs=[table])
@@ -238,10 +235,7 @@ def _blocks(table: str | Path, config: AnnotateConfig, block_lines: int) -> Iter
 def _open_chunks(
     output: str | Path | None, table: str | Path, task: Annotation, config: AnnotateConfig, block_lines: int, log: Log
 ) -> Iterator[tuple[Append, list[dict[str, Any]]]]:
-    """Open the output; yield a function that appends a chunk and its facts, and the facts of existing chunks.
-
-    Chunks exist if an earlier run was interrupted.
-    """
+    """Open the output; yield a function that appends a chunk and its facts, and the facts of earlier chunks."""
     if output is None:
         yield lambda chunk, facts: None, []
     elif STANDARD_STREAM in (str(table), str(output)) or is_device_or_pipe(table) or is_device_or_pipe(output):

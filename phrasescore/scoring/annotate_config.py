@@ -122,11 +122,7 @@ def require_table_file(path: str | Path, option: str) -> None:
 
 
 def phrases_in_texts(paths: Iterable[str | Path], longest: int = LONGEST_PHRASE, log: Log = no_log) -> frozenset[bytes]:
-    """Return every run of 1 to `longest` words in the lines of tokenised texts.
-
-    A table filtered by these sources translates the texts in the same way as the whole table
-    (scripts/training/filter-model-given-input.pl).
-    """
+    """Return every run of 1 to `longest` words in tokenised texts, as scripts/training/filter-model-given-input.pl."""
     phrases: set[bytes] = set()
     for path in paths:
         for line in text_lines(path, log):

@@ -73,11 +73,7 @@ class EncodedPairs:
 
 
 class EncoderDecoderScorer(PhraseScorer):
-    """Scores with a trained encoder-decoder, or with the mean of several.
-
-    An encoder-decoder in context conditions on the sentence of each occurrence. Without a sentence it uses the phrase
-    as the sentence.
-    """
+    """A trained encoder-decoder, or the mean of several; in context, a lone phrase is its own sentence."""
 
     columns = (SCORE, PER_WORD, UNKNOWN_TARGET, UNKNOWN_SOURCE, UNKNOWN_BOTH)
 
@@ -178,10 +174,7 @@ class EncoderDecoderScorer(PhraseScorer):
                 self.batch_pairs //= 2
 
     def _scored(self, batches: Iterable[PairBatch]) -> Iterator[NDArray[np.float64]]:
-        """Yield ln p of the pairs of each batch.
-
-        The CPU prepares the next batch while a GPU computes, before it waits for the scores.
-        """
+        """Yield ln p of the pairs of each batch; the CPU prepares the next batch while a GPU computes."""
         started: deque[Callable[[], NDArray[np.float64]]] = deque()
         for batch in batches:
             started.append(self._start(batch))

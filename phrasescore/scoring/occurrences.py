@@ -40,10 +40,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Phrase pairs, each optionally with the sentence in which its source phrase occurs.
-
-    A pair of a whole sentence and its translation is one occurrence, too.
-    """
+    """Phrase pairs, or sentences and their translations, optionally with the sentence in which each source occurs."""
 
     sources: Sequence[bytes]
     """Words, separated by single spaces, as in the phrase table that the scorer was trained on."""
@@ -99,10 +96,7 @@ GivenPairs = Iterable[Sequence[Text]] | NDArray[Any] | Frame
 def clean_pairs(
     pairs: GivenPairs, factors: Factors | None = None, place: str = "pair"
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yield source and target of each pair, with single spaces between words, and the given factors of each word.
-
-    `place` precedes the number of the pair in messages.
-    """
+    """Yield source and target of each pair as words of the given factors; `place` and a number name it in messages."""
     rows = _rows_of(pairs, "pairs", ("source", "target"), "a list of pairs, source and target each")
     for number, pair in enumerate(rows, 1):
         if (

@@ -218,15 +218,8 @@ def load_scorer(
 ) -> PhraseScorer:
     """Load a scorer from its model folder; several folders of one kind give the mean of their scores.
 
-    Args:
-        folders: model folders that `train`, `phrasescore-smt expected-bleu` or a plugin wrote.
-        device: `auto`, `cpu`, `cuda` or `cuda:N`.
-        precision: of matrix products: `auto`, `fp32`, `bf16` or `int8`.
-        direction: the required direction of the models; None for any.
-
-    Raises:
-        UserError: a folder cannot be used, the folders differ in kind, direction or vocabularies, or the device does
-            not exist.
+    `device` is `auto`, `cpu`, `cuda` or `cuda:N`; `precision` is that of matrix products: `auto`, `fp32`, `bf16` or
+    `int8`; `direction` is the required direction of the models, None for any.
     """
     paths = [Path(folder) for folder in folders]
     if not paths:

@@ -54,10 +54,7 @@ def without_descriptions(paths: Sequence[Path]) -> list[Path]:
 
 
 def join_shards(paths: Sequence[Path], output: str | Path) -> int:
-    """Join shards that `annotate` wrote, given in any order, to a table; return its number of lines.
-
-    After an error, an old output stays unchanged.
-    """
+    """Join shards that `annotate` wrote, given in any order, to a table; return its number of lines."""
     require_writable(output, inputs=[*paths, *map(description_of, paths)])
     for path in paths:
         if compression_for(path) != compression_for(output):

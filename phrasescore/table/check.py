@@ -77,10 +77,7 @@ def check_table(
     limit: int | None = None,
     progress: ProgressCallback = no_progress,
 ) -> TableReport:
-    """Check a table, or its first `limit` lines, and report its content.
-
-    `columns` is the number of score columns, as in `num-features` of moses.ini.
-    """
+    """Report the content of a table, or of its first `limit` lines; `columns` is `num-features` of moses.ini."""
     checker = _Checker(columns)
     reader = TableReader(path, keep_faulty=True, limit=limit)
     for chunk in reader:

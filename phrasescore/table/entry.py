@@ -209,10 +209,7 @@ def _check_scores(scores: bytes) -> None:
 
 
 def parse_scores(scores: bytes, field: str = "field 3 (scores)") -> list[float]:
-    """Parse the scores of a field as Moses does, in 32 bits; `field` is its name in messages.
-
-    A score that Moses would reject, or read as NaN or infinity, is a LineFault.
-    """
+    """Parse scores as Moses does, in 32 bits; one that it would reject or read as NaN or infinity is a LineFault."""
     found = []
     for token in split_words(scores):
         try:
@@ -274,10 +271,7 @@ class Factors:
         return ",".join(map(str, self.positions))
 
     def network_words(self, phrase: bytes) -> bytes:
-        """Convert a phrase of a table to the words of the network; words without factors stay unchanged.
-
-        The phrase has single spaces between words and passed `require_in`.
-        """
+        """Convert a phrase of a table, with single spaces, to the words of the network."""
         if FACTOR_DELIMITER not in phrase:
             return phrase
         words = (word.split(FACTOR_DELIMITER) for word in phrase.split(b" "))

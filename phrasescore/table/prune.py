@@ -135,11 +135,7 @@ def prune(
     log: Log = no_log,
     progress: ProgressCallback = no_progress,
 ) -> Pruned:
-    """Copy the best lines of a phrase table, in their order.
-
-    `reordering` is a reordering table, and the output for its lines with the same phrase pairs. `block_lines` is the
-    approximate number of lines of a chunk.
-    """
+    """Copy the best lines of a phrase table, and the lines of a reordering table (input, output) with the same pairs."""
     least = config.least(criterion)
     is_stream = str(output) == STANDARD_STREAM or is_device_or_pipe(output)
     fingerprint = {
@@ -332,10 +328,7 @@ class _Copying:
 
 
 def _prune_reordering(reordering: str | Path, kept: Iterable[bytes], output: BinaryIO) -> None:
-    """Copy the lines of a reordering table with the phrase pairs of the lines of a phrase table.
-
-    Both tables must have the same order. A reordering table of type `f` has only source phrases.
-    """
+    """Copy the lines with the phrase pairs of other lines, in the same order; type `f` has only source phrases."""
     with open_input(reordering) as source:
         lines = bounded_lines(source.stream, display_name(reordering))
         _, line = next(lines, (0, b""))

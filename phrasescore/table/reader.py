@@ -90,11 +90,7 @@ def count_blocks(path: str | Path, limit: int | None = None, block_lines: int = 
 
 
 def read_blocks(path: str | Path, limit: int | None = None, block_lines: int = CHUNK_LINES) -> Iterator[Block]:
-    """Yield the blocks of a table, or of its first `limit` lines.
-
-    A block has `block_lines` lines or about CHUNK_BYTES bytes, and the remaining lines of its last source, if they are
-    few.
-    """
+    """Yield the blocks of a table, or of its first `limit` lines."""
     shape, first_line = _UNKNOWN, 1
     with open_input(path) as source:
         for lines, is_continuation in _split(source.stream, limit, block_lines):
@@ -190,10 +186,7 @@ class Chunk:
 
 
 class LineChecker:
-    """Parses and validates the lines of a phrase table.
-
-    An invalid line is an error, or with `keep_faulty` is returned as a `FaultyLine`.
-    """
+    """Parses and validates the lines of a table; an invalid line is an error, or with `keep_faulty` a `FaultyLine`."""
 
     def __init__(
         self,
@@ -204,11 +197,7 @@ class LineChecker:
         factors: Factors = SURFACE,
         check_entry: Callable[[Entry], object] = lambda entry: None,
     ) -> None:
-        """Create a checker of a table; `path` is its name in messages.
-
-        `shape` is the shape of the table, as far as earlier lines determine it. `factors` are those that words must
-        have, if they have several. `check_entry` is called with each valid entry and may raise a LineFault.
-        """
+        """Create a checker; `shape` is that of earlier lines, and `check_entry` may raise a LineFault."""
         self.path = path
         self.keep_faulty = keep_faulty
         self.shape = shape

@@ -40,10 +40,9 @@ def split_held_out(
 def hold_out_sentences(
     hashes: NDArray[np.uint64], number: int, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the training lines and the held-out lines. Duplicates of held-out lines are excluded from training.
+    """Return training and held-out lines; duplicates of held-out lines, with the same hash, are excluded from training.
 
-    Held-out lines are drawn at random, those that occur once first, because frequent lines are needed for
-    training. Duplicates have the same hash.
+    Held-out lines are drawn at random, those that occur once first, because frequent lines are needed for training.
     """
     _, which, times = np.unique(hashes, return_inverse=True, return_counts=True)
     shuffled = np.random.default_rng([seed, 0]).permutation(len(hashes))
@@ -68,12 +67,11 @@ def sample_of_epoch(lines: NDArray[np.int64], share: float, seed: int, epoch: in
 def batches_of_epoch(
     pairs: PhrasePairs, lines: NDArray[np.int64], batch_size: int, seed: int, epoch: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield the lines of each batch of one epoch, longest target first.
+    """Yield the lines of each batch of one epoch, longest target first; they depend only on the seed and the epoch.
 
     The lines are shuffled and cut into the smallest number of batches, whose sizes differ by at most one: every batch
     changes the weights equally, so a small batch would give its pairs too much influence. Within each group of 64
-    batches, the pairs are then sorted by both lengths and cut again, and the batches are shuffled. The pairs of a batch
-    thus have similar lengths, which reduces padding. The batches depend only on the seed and the epoch.
+    batches, the pairs are then sorted by both lengths, which reduces padding, and the batches are shuffled.
     """
     random = np.random.default_rng([seed, 1, epoch])
     order = random.permutation(lines)
@@ -182,10 +180,7 @@ def _total(
 def batch_totals(
     network: EncoderDecoder, batches: Iterable[PairBatch], device: Device, teacher_forcing: float = 1.0
 ) -> list[BatchTotal]:
-    """Return the sums over each batch, of a network in evaluation mode on its device.
-
-    `teacher_forcing` is 1 to feed the target words to the decoder, 0 to feed its own most probable words.
-    """
+    """Return the sums over each batch; `teacher_forcing` is 1 to feed the target words, 0 the network's own words."""
     losses, sizes = [], []
     with device.products():
         for batch in batches:

@@ -58,11 +58,7 @@ class RunFolder:
 
 @contextmanager
 def run_folder(folder: Path, restart: bool, kind: str, ranks: Ranks = ALONE) -> Iterator[RunFolder]:
-    """Create or check the model folder of a run, and lock it.
-
-    The first rank does this while the others wait. If the block raises, the lock is released and a folder that was new
-    or empty is restored. Otherwise the trainer holds the lock.
-    """
+    """Create or check the model folder of a run, and lock it; an error restores a folder that was new or empty."""
     if not ranks.is_first:
         ranks.wait()
         yield RunFolder(folder, is_taken=True)

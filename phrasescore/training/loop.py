@@ -96,11 +96,7 @@ class Trainer(Generic[TaskT]):
     """
 
     def __init__(self, folder: RunFolder, task: TaskT, fingerprint: dict[str, Any], ranks: Ranks = ALONE) -> None:
-        """Prepare a run in a locked model folder; set `watcher` to observe it.
-
-        `fingerprint` has the settings and the digests of the data, as JSON values, which must be equal for a run to be
-        resumed.
-        """
+        """Prepare a run in a locked model folder; `fingerprint` must be equal for a run to be resumed."""
         self.config, self.device, self.ranks = task.config, task.device, ranks
         self.budget = Budget(self.config, task.batches_per_epoch)
         self.budget.check(is_measured=bool(task.held_out or task.validation))
@@ -118,10 +114,7 @@ class Trainer(Generic[TaskT]):
         return self.state.progress
 
     def begin(self, describe: Callable[[dict[str, Any]], None], *, restart: bool) -> None:
-        """Resume the run in the folder, or start a new one; see `RunState.begin`.
-
-        `describe` writes the description of the network into the folder, with the given facts about its training.
-        """
+        """Resume the run in the folder, or start a new one; `describe` writes the description with the given facts."""
         facts = {**asdict(self.config), "warmup_updates": self.budget.warmup, "device": str(self.device)}
         self.state.begin(lambda: describe(facts), restart)
         self._loss_sum.fill_(self.progress.loss_sum)
@@ -258,11 +251,7 @@ class Trainer(Generic[TaskT]):
 
 
 def is_overfitting(evaluations: Sequence[Evaluation]) -> bool:
-    """Return whether the validation loss has risen while the training loss fell.
-
-    The threshold is relative to the total fall of the validation loss since the first evaluation. Held-out pairs of a
-    table cannot show overfitting, because they come from the same sentences as the training pairs.
-    """
+    """Return whether the validation loss has risen, relative to its total fall, while the training loss fell."""
     measured = [(one.validation.per_example, one.training_loss) for one in evaluations if one.validation is not None]
     if not measured:
         return False

@@ -40,11 +40,7 @@ def prepare(
     validation: Data | None = None,
     start: Start = Start(),  # noqa: B008
 ) -> tuple[Trainer[Any], PairData]:
-    """Read the data and create a trainer, which resumes an interrupted run in the folder.
-
-    Validation data are of the same kind, from other sentences; text must be UTF-8. Without validation text, or with a
-    table, some of the training data are held out.
-    """
+    """Read the data and create a trainer, which resumes an interrupted run; validation data are of the same kind."""
     settings.check()
     _check(data, settings, validation)
     with run_folder(folder, start.restart, ENCODER_DECODER, start.ranks) as home:

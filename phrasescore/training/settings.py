@@ -208,10 +208,9 @@ class Settings:
 
 
 def dropout_by_size(pairs: int) -> float:
-    """Return the dropout rate for a number of distinct pairs: 0.4 for a million, 0.1 less for ten times as many.
+    """Return the dropout rate for a number of distinct pairs.
 
-    The network overfits a small table, whose pairs recur often. The best measured rates were 0.4 for 0.7 and
-    1.2 million pairs, and 0.3 for 3.6 and 21 million.
+    The best measured rates were 0.4 for 0.7 and 1.2 million pairs, and 0.3 for 3.6 and 21 million.
     """
     found = _DROPOUT - 0.1 * math.log10(pairs / _MILLION)
     return round(min(_MOST_DROPOUT, max(_LEAST_DROPOUT, found)), 2)

@@ -143,10 +143,7 @@ class PhrasePairTask(PairTask):
         return are_short(self.pairs, self.lines)
 
     def lines_of_epoch(self, epoch: int) -> Examples:
-        """Return the lines of an epoch: all short pairs and a new random sample of the long pairs.
-
-        Most pairs of a table are long and come from few sentences, but the decoder mostly uses short phrases.
-        """
+        """Return all short pairs and a new random sample of the long pairs, which the decoder seldom uses."""
         if self.config.long_pairs == 1:
             return self.lines
         some = sample_of_epoch(self.lines[~self._is_short], self.config.long_pairs, self.config.seed, epoch)
