@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from phrasescore.parallel_text import ParallelText as ParallelText
     from phrasescore.plugins import load_plugins as load_plugins
     from phrasescore.scoring.annotate import Counts as Counts
+    from phrasescore.scoring.occurrences import Column as Column
     from phrasescore.scoring.occurrences import Context as Context
     from phrasescore.scoring.occurrences import Occurrences as Occurrences
-    from phrasescore.scoring.scorer import Column as Column
     from phrasescore.scoring.scorer import PhraseScorer as PhraseScorer
     from phrasescore.scoring.scorer import Scores as Scores
     from phrasescore.scoring.scorer import load_scorer as load_scorer
@@ -68,8 +68,8 @@ _NAMES = {
     "parallel_text": "ParallelText",
     "plugins": "load_plugins",
     "scoring.annotate": "Counts",
-    "scoring.occurrences": "Context Occurrences",
-    "scoring.scorer": "Column PhraseScorer Scores load_scorer register_scorer",
+    "scoring.occurrences": "Column Context Occurrences",
+    "scoring.scorer": "PhraseScorer Scores load_scorer register_scorer",
     "table.check": "TableReport",
     "translator": "Translation",
     "vocabulary": "WordCounts",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from phrasescore.device import Device
-from phrasescore.log_probs import require_log_probs
+from phrasescore.model_files import require_log_probs
 from phrasescore.nn.batch import SourceBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases

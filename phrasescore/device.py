@@ -1,4 +1,14 @@
-"""Device and precision of computations, and asynchronous transfer of tensors between CPU and device."""
+"""Device and precision of computations, and asynchronous transfer of tensors between CPU and device.
+
+On a CPU, linear layers can multiply 8-bit integers:
+
+    y_mn = s_m t_n sum_k p_mk q_nk + b_n,   s_m = max_k |x_mk| / 127,   p_mk = round(x_mk / s_m)
+
+and the same for the weights, with a scale t_n for each output. Sums of integers are exact, so each row of a product
+depends on the same row of x alone, bit for bit.
+
+Legend: M rows, K inputs, N outputs.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +23,9 @@ from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from phrasescore.errors import UserError, spelled
 from phrasescore.phrases import offsets_of
@@ -65,8 +77,6 @@ class Device:
     def products(self) -> AbstractContextManager[object]:
         """Return a context in which products have the precision of the device; states and sums stay in 32 bit."""
         if self.quantises:
-            from phrasescore.nn.int8 import Int8Products
-
             return Int8Products()
         return torch.autocast(self.torch_device.type, torch.bfloat16, enabled=self.product_dtype is not None)
 
@@ -98,7 +108,10 @@ def choose_device(name: str, precision: Precision) -> Device:
     # Python callers can pass any string.
     if precision not in get_args(Precision):
         raise UserError(f"precision `{precision}`: there is none of this name; give {', '.join(get_args(Precision))}")
-    fast = torch.cuda.is_bf16_supported(including_emulation=False) if device.type == "cuda" else _cpu_has_bf16()
+    if device.type == "cuda":
+        fast = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        fast = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
     quantises = precision == "int8"
     if quantises:
         _require_int8(device)
@@ -107,20 +120,12 @@ def choose_device(name: str, precision: Precision) -> Device:
 
 
 def _require_int8(device: torch.device) -> None:
-    from phrasescore.nn.int8 import is_supported
-
     if device.type != "cpu":
         raise UserError(f"precision `int8`: is for CPUs, not for {device}; give bf16 or {spelled('device', 'cpu')}")
-    if not is_supported():
+    if not has_int8():
         raise UserError(
             "precision `int8`: needs the instructions AVX512-VNNI or AVX-VNNI and a PyTorch with oneDNN; give fp32"
         )
-
-
-def _cpu_has_bf16() -> bool:
-    """Return whether this CPU multiplies 16-bit matrices faster than 32-bit ones (AVX512-BF16 or AMX)."""
-    cpu = torch.cpu
-    return bool(cpu._is_amx_tile_supported() or cpu._is_avx512_bf16_supported())
 
 
 def settle_memory() -> None:
@@ -214,3 +219,60 @@ def with_each(kind: type[Any], change: Callable[[Any], Any], value: Any) -> Any:
         parts = {item.name: getattr(value, item.name) for item in fields(value)}
         return replace(value, **{name: with_each(kind, change, part) for name, part in parts.items()})
     return value
+
+
+_LARGEST = 127
+_ZERO = 128
+"""Added to the integers of x, because the processors multiply unsigned by signed integers."""
+_LEAST_SIZE = 64
+"""Layers with fewer inputs or outputs gain nothing."""
+_packed_weights: Any = WeakTensorKeyDictionary()
+
+
+class Int8Products(TorchFunctionMode):
+    """A context in which linear layers multiply 8-bit integers, except in training; other products are unchanged."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is not nn.functional.linear or torch.is_grad_enabled() or min(args[1].shape) < _LEAST_SIZE:
+            return func(*args, **(kwargs or {}))
+        return int8_linear(*args, **(kwargs or {}))
+
+
+def has_int8() -> bool:
+    """Return whether this CPU has instructions for 8-bit products, and PyTorch the products."""
+    return bool(torch.cpu._is_vnni_supported()) and hasattr(torch.ops.onednn, "qlinear_pointwise")
+
+
+def int8_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return x W' + b in 32 bits, [..., N]."""
+    x_MK = input.reshape(-1, input.shape[-1]).float()
+    packed, t_N, zero_N = _packed(weight)
+    s_M1 = _scales(x_MK)
+    # The conversion truncates, so adding a half rounds.
+    p_MK = torch.addcmul(x_MK.new_full((1,), _ZERO + 0.5), x_MK, s_M1.reciprocal()).to(torch.uint8)
+    y_MN = torch.ops.onednn.qlinear_pointwise(
+        p_MK, 1.0, _ZERO, packed, t_N, zero_N, None, 1.0, 0, torch.float32, "none", [], ""
+    )
+    y_MN = y_MN.mul_(s_M1) if bias is None else torch.addcmul(bias, y_MN, s_M1, out=y_MN)
+    return y_MN.view(*input.shape[:-1], -1)
+
+
+def _scales(rows: Tensor) -> Tensor:
+    """Return the scale of each row, as a column; slightly too large, so that no rounding exceeds the range."""
+    # PyTorch's aminmax and maximum norm take several times as long.
+    largest = torch.maximum(rows.amax(1, keepdim=True), -rows.amin(1, keepdim=True))
+    return largest.div_(_LARGEST - 1e-3).clamp_(min=torch.finfo(torch.float32).tiny)
+
+
+def _packed(weight_NK: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the weights as oneDNN stores them, their scales and zero points [N]; those of layers are cached."""
+    found: tuple[Tensor, Tensor, Tensor] | None = _packed_weights.get(weight_NK)
+    if found is None:
+        scale_N1 = _scales(weight_NK.float())
+        q_NK = (weight_NK / scale_N1).round_().to(torch.int8)
+        found = torch.ops.onednn.qlinear_prepack(q_NK, None), scale_N1[:, 0], torch.zeros(len(q_NK), dtype=torch.int64)
+        if isinstance(weight_NK, nn.Parameter):
+            _packed_weights[weight_NK] = found
+    return found

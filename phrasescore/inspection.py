@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
-from phrasescore.log_probs import require_finite, require_log_probs
+from phrasescore.model_files import require_finite, require_log_probs
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder import RecurrentEncoder
 from phrasescore.nn.units import GatedUnit

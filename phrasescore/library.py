@@ -26,6 +26,8 @@ from phrasescore.scoring.annotate import annotate as annotate_table
 from phrasescore.scoring.annotate_config import AnnotateConfig
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import (
+    PER_WORD,
+    Column,
     GivenPairs,
     GivenPhrases,
     Occurrences,
@@ -34,7 +36,7 @@ from phrasescore.scoring.occurrences import (
     clean_text,
     in_sentences,
 )
-from phrasescore.scoring.scorer import PER_WORD, Column, PhraseScorer, Scores, load_scorer, require_in_context
+from phrasescore.scoring.scorer import PhraseScorer, Scores, load_scorer, require_in_context
 from phrasescore.scoring.shards import join_shards, without_descriptions
 from phrasescore.search_config import SearchConfig
 from phrasescore.table.check import TableReport, check_table

@@ -1,4 +1,4 @@
-"""The files of a model folder, its description, config.json, and versions; this module does not import PyTorch.
+"""The files of a model folder, its description config.json, and checks of its scores; without importing PyTorch.
 
 config.json            kind, architecture, direction, sizes, all settings, paths and digests of the data, versions,
                        plugins, hashes of the vocabularies; updated whenever a run is resumed
@@ -23,6 +23,9 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from phrasescore import __version__
 from phrasescore.errors import UserError
@@ -84,7 +87,10 @@ def read_description(folder: Path, kind: str) -> dict[str, Any]:
             "train again or use the version that wrote it"
         )
     plugins = description.get("plugins", [])
-    if not isinstance(plugins, list) or not all(map(_is_plugin, plugins)):
+    if not isinstance(plugins, list) or not all(
+        isinstance(plugin, dict) and all(isinstance(plugin.get(key), str) for key in ("path", "sha256"))
+        for plugin in plugins
+    ):
         raise UserError(f"{path}: does not describe a network; {COPY_AGAIN}")
     return description
 
@@ -94,10 +100,6 @@ def _read(folder: Path) -> dict[str, Any]:
     if not path.exists():
         raise UserError(f"{folder}: is not a model folder (no {CONFIG}); give the folder that `train -o` wrote")
     return read_json(path, COPY_AGAIN)
-
-
-def _is_plugin(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("path", "sha256"))
 
 
 def scoring_digest(description: dict[str, Any]) -> str:
@@ -142,3 +144,35 @@ def versions() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             found[library] = version(library)
     return found
+
+
+# Outputs, validated where they reach the CPU; later code relies on it
+
+
+ROUNDING = 0.01
+"""Tolerance in nats by which ln p of one symbol may exceed 0: the rounding error of 16-bit products with logits near
+1,000, which no trained network reaches."""
+
+
+def are_log_probs(values: NDArray[np.floating], symbols: NDArray[np.integer] | int = 1) -> NDArray[np.bool_]:
+    """Return which values are valid as ln p of `symbols` symbols: finite, and positive by rounding at most."""
+    possible: NDArray[np.bool_] = (values > -np.inf) & (values <= ROUNDING * symbols)
+    return possible
+
+
+def require_log_probs(values: NDArray[np.floating], origin: Path | str, symbols: NDArray[np.integer] | int = 1) -> None:
+    """Validate log-probabilities of `symbols` symbols each that a network returns; `origin` is its folder."""
+    if not are_log_probs(values, symbols).all():
+        raise UserError(
+            f"{origin}: gives scores that are no log-probabilities; its weights are damaged, copy the model folder "
+            "again or train again"
+        )
+
+
+def require_finite(values: NDArray[np.floating], origin: Path | str) -> None:
+    """Validate outputs of a network that may have either sign, such as unnormalised scores and vectors."""
+    if not np.isfinite(values).all():
+        raise UserError(
+            f"{origin}: computes numbers that are not finite; its weights are damaged, copy the model folder again or "
+            "train again"
+        )

@@ -94,8 +94,8 @@ def available_cores() -> int:
 def start_workers(killed: str, processes: int | None = None, scheduler: str | None = None) -> Iterator[Workers]:
     """Yield workers, None for this process alone, and end them afterwards, even during tasks after an exception.
 
-    `killed` is the message if workers are killed repeatedly, most likely for lack of memory. `processes` is None for one
-    process per core. The workers of a Dask scheduler replace local processes.
+    `killed` is the message if workers are killed repeatedly, most likely for lack of memory. `processes` is None for
+    one process per core. The workers of a Dask scheduler replace local processes.
     """
     if scheduler is not None:
         from phrasescore.dask_workers import dask_workers

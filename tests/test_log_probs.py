@@ -6,7 +6,7 @@ import kenlm
 import pytest
 
 from phrasescore.lm.ngram_model import BackoffModel
-from phrasescore.log_probs import perplexity
+from phrasescore.training.batches import perplexity
 from tests.conftest import MINI
 from tests.lm.conftest import ARPA
 

@@ -19,8 +19,7 @@ from experiments.steps import Json
 from phrasescore.configuration import option
 from phrasescore.inspection import phrase_vectors, unit_length
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
-from phrasescore.scoring.occurrences import Occurrences
-from phrasescore.scoring.scorer import PER_WORD, SCORE
+from phrasescore.scoring.occurrences import PER_WORD, SCORE, Occurrences
 
 LONG = 4
 """Minimum length of a long phrase in words: more than three, as in the paper."""

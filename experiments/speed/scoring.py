@@ -16,9 +16,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from experiments.speed import straightforward
 from experiments.speed.training import product_rate
 from experiments.timing import Timing, timed
-from phrasescore.device import Device, Precision, choose_device
+from phrasescore.device import Device, Precision, choose_device, has_int8
 from phrasescore.model_folder import TrainedModel
-from phrasescore.nn import int8
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import DataConfig
@@ -71,7 +70,7 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
     """
     model = random_model(table)
     precisions: list[Precision] = ["fp32", "bf16"]
-    if choose_device(device_name, "fp32").torch_device.type == "cpu" and int8.is_supported():
+    if choose_device(device_name, "fp32").torch_device.type == "cpu" and has_int8():
         precisions.append("int8")
     devices = {precision: choose_device(device_name, precision) for precision in precisions}
     # Use one batch size for both precisions, so that both score the same lines.

@@ -28,7 +28,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import sha256_of
 from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
 from phrasescore.lm.ngrams import affiliations, distinct_rows, source_windows
-from phrasescore.log_probs import are_log_probs
+from phrasescore.model_files import are_log_probs
 from phrasescore.phrases import Ids
 from phrasescore.vocabulary import UNKNOWN
 from phrasescore.words import hash_word, quote

@@ -21,7 +21,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import sha256_of, write_json
 from phrasescore.files.documents import read_json
 from phrasescore.phrases import offsets_of
-from phrasescore.scoring.scorer import Column
+from phrasescore.scoring.occurrences import Column
 from phrasescore.table.entry import SEPARATOR, SURFACE, cut_line, without_end
 
 DIGEST = "text.json"

@@ -25,8 +25,7 @@ from moses_integration.ini import LABEL
 from moses_integration.nbest import ListFault, NbestEntry, cover_once, segments_of
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
-from phrasescore.scoring.occurrences import Context, Occurrences
-from phrasescore.scoring.scorer import Column
+from phrasescore.scoring.occurrences import Column, Context, Occurrences
 from phrasescore.vocabulary import WordCounts
 from phrasescore.words import parse_number, quote
 from phrasescore.workers import Workers, map_ordered, start_workers

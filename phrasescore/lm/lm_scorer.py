@@ -19,11 +19,11 @@ from phrasescore.errors import UserError, spelled
 from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
 from phrasescore.lm.ngram_model import BackoffModel, as_word
 from phrasescore.lm.ngrams import AffiliatedSource, Ngrams, distinct_rows
-from phrasescore.log_probs import require_finite, require_log_probs
+from phrasescore.model_files import require_finite, require_log_probs
 from phrasescore.model_folder import TrainedLanguageModel, load_language_model
 from phrasescore.phrases import Phrases
-from phrasescore.scoring.occurrences import Occurrences
-from phrasescore.scoring.scorer import SCORE, UNKNOWN_TARGET, Column, PhraseScorer, Scores, require_unchanged
+from phrasescore.scoring.occurrences import SCORE, UNKNOWN_TARGET, Column, Occurrences
+from phrasescore.scoring.scorer import PhraseScorer, Scores, require_unchanged
 from phrasescore.vocabulary import END, UNKNOWN, WordCounts
 from phrasescore.words import split_words
 

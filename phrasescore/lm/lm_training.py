@@ -22,7 +22,6 @@ from phrasescore.device import Device, on_device
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
 from phrasescore.lm.ngrams import AffiliatedSource, Ngrams, read_text
-from phrasescore.log_probs import perplexity
 from phrasescore.model_files import LANGUAGE_MODEL
 from phrasescore.model_folder import save_lm_description
 from phrasescore.nn.neural_lm import NeuralLanguageModel
@@ -30,7 +29,7 @@ from phrasescore.nn.weights import check_size
 from phrasescore.parallel_text import ParallelText
 from phrasescore.phrases import Phrases, hash_phrases
 from phrasescore.text import text_lines, utf8_lines
-from phrasescore.training.batches import hold_out_sentences
+from phrasescore.training.batches import hold_out_sentences, perplexity
 from phrasescore.training.checkpoint import absolute_paths, run_folder
 from phrasescore.training.loop import OPTIMISERS, Start, Trainer
 from phrasescore.training.settings import LmSettings

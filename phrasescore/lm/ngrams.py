@@ -87,20 +87,31 @@ def source_windows(sentences: Phrases, words: int) -> tuple[Ids, Offsets]:
     return np.lib.stride_tricks.sliding_window_view(flat, words), first
 
 
-@dataclass(frozen=True)
 class NumberedText:
-    """A text whose words are numbered by first occurrence, before the vocabulary is chosen."""
+    """A text whose words are numbered by first occurrence, before the vocabulary is chosen; four bytes a word."""
 
-    words: list[bytes]
-    sentences: Phrases
+    def __init__(self) -> None:
+        self._numbers: defaultdict[bytes, int] = defaultdict()
+        # A new word gets the next id.
+        self._numbers.default_factory = self._numbers.__len__
+        self.ids, self._lengths = array("i"), array("q")
+
+    def add(self, line: bytes) -> None:
+        words = split_words(line)
+        self.ids.extend(map(self._numbers.__getitem__, words))
+        self._lengths.append(len(words))
+
+    @property
+    def sentences(self) -> Phrases:
+        return Phrases(np.frombuffer(self.ids, np.int32), offsets_of(np.frombuffer(self._lengths, np.int64)))
 
     def counts(self) -> Counter[bytes]:
-        times = np.bincount(self.sentences.ids, minlength=len(self.words)).tolist()
-        return Counter(dict(zip(self.words, times, strict=True)))
+        times = np.bincount(self.sentences.ids, minlength=len(self._numbers)).tolist()
+        return Counter(dict(zip(self._numbers, times, strict=True)))
 
     def encode(self, vocabulary: Vocabulary) -> Phrases:
-        id_of_number = vocabulary.encode(self.words).ids
-        return Phrases(id_of_number[self.sentences.ids], self.sentences.offsets)
+        id_of_number, sentences = vocabulary.encode(list(self._numbers)).ids, self.sentences
+        return Phrases(id_of_number[sentences.ids], sentences.offsets)
 
 
 @dataclass(frozen=True)
@@ -116,27 +127,6 @@ class LmText:
         if self.source is None or source is None:
             return self.target.encode(target), None
         return self.target.encode(target), AffiliatedSource(self.source.encode(source), self.affiliations)
-
-
-class _WordNumbers:
-    """Numbers the words of lines, in four bytes of memory per word."""
-
-    def __init__(self) -> None:
-        self._numbers: defaultdict[bytes, int] = defaultdict()
-        # A new word gets the next id.
-        self._numbers.default_factory = self._numbers.__len__
-        self._ids, self._lengths = array("i"), array("q")
-
-    def add(self, line: bytes) -> None:
-        words = split_words(line)
-        self._ids.extend(map(self._numbers.__getitem__, words))
-        self._lengths.append(len(words))
-
-    def text(self, path: str | Path) -> NumberedText:
-        if not self._ids:
-            raise UserError(f"{display_name(path)}: has no words; give a tokenised text, one sentence a line")
-        offsets = offsets_of(np.frombuffer(self._lengths, np.int64))
-        return NumberedText(list(self._numbers), Phrases(np.frombuffer(self._ids, np.int32), offsets))
 
 
 def read_rows(
@@ -160,16 +150,18 @@ def read_text(
     log: Log = no_log,
 ) -> LmText:
     """Read a tokenised text, one sentence a line; see `read_rows`."""
-    target, source, positions = _WordNumbers(), _WordNumbers(), array("i")
+    target, source, positions = NumberedText(), NumberedText(), array("i")
     for row in read_rows(text, read, log):
         target.add(row.target)
         source.add(row.source or b"")
         positions.extend(row.affiliations)
+    sides = {target: text.target, source: text.source} if isinstance(text, ParallelText) else {target: text}
+    for side, path in sides.items():
+        if not side.ids:
+            raise UserError(f"{display_name(path)}: has no words; give a tokenised text, one sentence a line")
     if not isinstance(text, ParallelText):
-        return LmText(target.text(text), None, Phrases.from_lists([]))
-    numbered = target.text(text.target)
-    affiliations = Phrases(np.frombuffer(positions, np.int32), numbered.sentences.offsets)
-    return LmText(numbered, source.text(text.source), affiliations)
+        return LmText(target, None, Phrases.from_lists([]))
+    return LmText(target, source, Phrases(np.frombuffer(positions, np.int32), target.sentences.offsets))
 
 
 class Ngrams:

@@ -14,12 +14,12 @@ from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
 from phrasescore.lm.lm_scorer import NeuralLmScorer
 from phrasescore.lm.ngrams import AffiliatedSource, TextRow, affiliate
-from phrasescore.log_probs import perplexity
 from phrasescore.model_files import described, versions
 from phrasescore.parallel_text import ParallelText
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.occurrences import Text, clean_text
 from phrasescore.text import Log, chunks, no_log, utf8_lines
+from phrasescore.training.batches import perplexity
 from phrasescore.words import join_words, split_words
 
 Floats = NDArray[np.float64]

@@ -25,8 +25,8 @@ from phrasescore.files import (
 from phrasescore.files.resumable import resumable_output
 from phrasescore.model_files import versions
 from phrasescore.scoring.annotate_config import AnnotateConfig, phrases_in_texts
-from phrasescore.scoring.occurrences import Occurrences
-from phrasescore.scoring.scorer import FLOOR, NEUTRAL, PhraseScorer, ScoringTask
+from phrasescore.scoring.occurrences import FLOOR, NEUTRAL, Occurrences
+from phrasescore.scoring.scorer import PhraseScorer, ScoringTask
 from phrasescore.scoring.shards import describe_shard, description_of
 from phrasescore.table.entry import SURFACE, Entry, Factors, LineFault, cut_line
 from phrasescore.table.reader import CHUNK_LINES, Block, Chunk, LineChecker, count_blocks, read_blocks

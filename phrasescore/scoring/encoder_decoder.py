@@ -23,23 +23,22 @@ from torch import Tensor
 
 from phrasescore.device import Device, Precision, choose_device, fetch
 from phrasescore.errors import UserError, spelled
-from phrasescore.log_probs import require_log_probs
+from phrasescore.model_files import require_log_probs
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import orient
 from phrasescore.phrases import Phrases, PhrasesInSentences, offsets_of
-from phrasescore.scoring.occurrences import Context, Occurrences
-from phrasescore.scoring.scorer import (
+from phrasescore.scoring.occurrences import (
     PER_WORD,
     SCORE,
     UNKNOWN_BOTH,
     UNKNOWN_SOURCE,
     UNKNOWN_TARGET,
     Column,
-    PhraseScorer,
-    Scores,
-    fingerprint_of,
+    Context,
+    Occurrences,
 )
+from phrasescore.scoring.scorer import PhraseScorer, Scores, fingerprint_of
 from phrasescore.table.entry import SURFACE
 from phrasescore.vocabulary import UNKNOWN, WordCounts
 

@@ -1,11 +1,7 @@
-"""The interface of scorers, their columns, and loading them: one registration for each kind of model folder.
+"""The interface of scorers, and loading them: one class and one registration for each kind of model folder.
 
 `config.json` of the folder names the kind. `annotate`, the per-text phrase tables of +CTX, `rescore`, `score` and the
 Python functions accept any scorer. `docs/plugins.md` shows how a plugin registers a scorer.
-
-Moses takes the natural logarithm of every column and floors it at -100 (moses/Util.h, `TransformScore` and
-`FloorScore`). So a log-probability is written as a probability and a count k as exp(k); the feature value in Moses is
-then the log-probability or the count.
 
 Shapes: N occurrences, K columns.
 """
@@ -28,50 +24,11 @@ from phrasescore.errors import UserError, spelled
 from phrasescore.model_files import model_kind
 from phrasescore.pairs import Direction
 from phrasescore.plugins import NotRegisteredError, Registry, load_plugins, loaded_plugins, plugins_blamed
-from phrasescore.scoring.occurrences import Occurrences
+from phrasescore.scoring.occurrences import SCORE, Column, Occurrences
 from phrasescore.table.criteria import Criterion
 from phrasescore.table.entry import SURFACE, Entry, Factors
 from phrasescore.vocabulary import WordCounts
 from phrasescore.workers import Reloadable
-
-FLOOR = -99.0
-"""Lower values are written as exp(FLOOR), which is above Moses' own floor and the precision limit of 32-bit floats."""
-LARGEST = 88.0
-"""exp of a larger number overflows a 32-bit float."""
-NEUTRAL = b"1"
-"""The value for an invalid line that is kept: ln 1 = 0 does not change the score of a translation."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column that a scorer offers."""
-
-    name: str
-    values: Literal["log-probability", "count", "log-linear"] = "log-probability"
-    """Natural logs, at most 0; word counts; or a term of a log-linear model, which may be positive."""
-
-    def texts(self, values_N: NDArray[np.float64]) -> tuple[list[bytes], int]:
-        """Return exp(value) of each value with 9 significant digits, and the number of clipped values.
-
-        Log-probabilities are clipped at `FLOOR` and at 0, which only rounding errors exceed; the latter are not
-        counted. So each number is in (0, 1]. Other values are clipped at `FLOOR` and `LARGEST`.
-        """
-        if np.isnan(values_N).any():
-            raise ValueError("a score is not a number")
-        is_log_prob = self.values == "log-probability"
-        limited_N = np.clip(values_N, FLOOR, 0.0 if is_log_prob else LARGEST)
-        is_clipped_N = values_N < FLOOR if is_log_prob else limited_N != values_N
-        clipped = 0 if self.values == "count" else int(is_clipped_N.sum())
-        return [b"%.9g" % number for number in np.exp(limited_N).tolist()], clipped
-
-
-SCORE = Column("score")
-PER_WORD = Column("per-word")
-UNKNOWN_TARGET, UNKNOWN_SOURCE, UNKNOWN_BOTH = (
-    Column(f"unknown-{side}", "count") for side in ("target", "source", "both")
-)
-EXPECTED_BLEU = Column("expected-bleu", "log-linear")
-
 
 _NO_WORDS = WordCounts()
 

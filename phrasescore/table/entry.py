@@ -32,6 +32,7 @@ MOST_WORDS, MOST_BYTES = 1_000, 10_000
 Counted = Literal["target", "source", "pair"]
 _COUNTS = get_args(Counted)
 """The meaning of the numbers of the counts field, in order."""
+ESCAPE = "rebuild the table, and escape a literal `|` as `&#124;`"
 _BLANKS = b" \t"
 _DIGITS_AND_BLANKS = b"0123456789.eE+- "
 _SURELY_FINITE = 3e38
@@ -158,14 +159,12 @@ def check_factors(field: str, phrase: bytes) -> None:
     if FACTOR_DELIMITER not in phrase:
         return
     words = [word.split(FACTOR_DELIMITER) for word in phrase.split(b" ")]
-    remedy = "rebuild the table, and escape a literal `|` as `&#124;`"
     for factors in words:
-        if b"" in factors:
-            raise LineFault(field, "has a word with an empty factor", remedy, found=FACTOR_DELIMITER.join(factors))
-    for factors in words:
-        if len(factors) != len(words[0]):
+        if b"" in factors or len(factors) != len(words[0]):
             reason = "mixes words of different numbers of factors"
-            raise LineFault(field, reason, remedy, found=FACTOR_DELIMITER.join(factors))
+            if b"" in factors:
+                reason = "has a word with an empty factor"
+            raise LineFault(field, reason, ESCAPE, found=FACTOR_DELIMITER.join(factors))
 
 
 def count_factors(phrase: bytes) -> int:

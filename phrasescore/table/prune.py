@@ -12,7 +12,6 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import compress as selected
 from itertools import groupby, islice, pairwise
 from pathlib import Path
@@ -42,7 +41,7 @@ from phrasescore.table.criteria import EPSILON, ColumnValue, Criterion, JointCou
 from phrasescore.table.entry import SEPARATOR, Entry
 from phrasescore.table.reader import CHUNK_LINES, Block, LineChecker, read_blocks
 from phrasescore.text import Log, ProgressCallback, no_log, no_progress
-from phrasescore.words import join_words, parse_number, quote
+from phrasescore.words import hash_word, join_words, parse_number, quote
 from phrasescore.workers import run_ordered
 
 _KILLED = "pruning: a process was killed, most likely because memory ran out; use fewer processes"
@@ -135,7 +134,7 @@ def prune(
     log: Log = no_log,
     progress: ProgressCallback = no_progress,
 ) -> Pruned:
-    """Copy the best lines of a phrase table, and the lines of a reordering table (input, output) with the same pairs."""
+    """Copy the best lines of a phrase table, and those of a reordering table (input, output) with the same pairs."""
     least = config.least(criterion)
     is_stream = str(output) == STANDARD_STREAM or is_device_or_pipe(output)
     fingerprint = {
@@ -225,8 +224,7 @@ class _Valuing:
             raise ValueError("a value is not a number")
         sources = [line.source or b"" for line in chunk.lines]
         lines["words"] = [min(source.count(b" "), _MOST_WORDS) for source in sources]
-        hashes = (blake2b(source, digest_size=8).digest() for source in sources)
-        lines["source"] = np.frombuffer(b"".join(hashes), "<u8")
+        lines["source"] = list(map(hash_word, sources))
         facts = {"lines": len(lines), "faulty": len(chunk.faulty), "first_fault": first_fault}
         return lines.tobytes(), facts, block.share_read
 

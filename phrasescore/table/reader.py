@@ -7,7 +7,7 @@ parse and validate them. The boundaries depend on the content only, not on the n
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 
 from phrasescore.errors import InputError
 from phrasescore.files import LONGEST_LINE, display_name, open_input
-from phrasescore.table.entry import SURFACE, Entry, Factors, LineFault, cut_source, parse_line
+from phrasescore.table.entry import ESCAPE, SURFACE, Entry, Factors, LineFault, cut_source, parse_line
 from phrasescore.text import counted
 
 CHUNK_LINES = 32_768
@@ -34,10 +34,6 @@ class Shape(NamedTuple):
     factors: tuple[int, int] = (0, 0)
     """Number of factors of a source and a target word; 0 before the first valid line with words on that side."""
 
-    @property
-    def is_complete(self) -> bool:
-        return self.columns is not None and 0 not in self.factors
-
     def joined(self, entry: Entry, wanted: Factors = SURFACE) -> Shape:
         """Update the shape with the next line; another shape, or words that lack a selected factor, are a LineFault."""
         columns, factors = entry.score_count(), entry.factors()
@@ -52,9 +48,7 @@ class Shape(NamedTuple):
         for field, number, before in zip(("field 1 (source)", "field 2 (target)"), factors, self.factors, strict=True):
             if number and before and number != before:
                 raise LineFault(
-                    field,
-                    f"has words of {counted(number, 'factor')} where the lines before have {before}",
-                    "rebuild the table, and escape a literal `|` as `&#124;`",
+                    field, f"has words of {counted(number, 'factor')} where the lines before have {before}", ESCAPE
                 )
             wanted.require_in(number, field)
         source, target = (number or before for number, before in zip(factors, self.factors, strict=True))
@@ -97,7 +91,11 @@ def read_blocks(path: str | Path, limit: int | None = None, block_lines: int = C
             number, share = 0 if is_continuation else len(lines), source.share_read()
             if limit is not None:
                 share = max(share or 0.0, min(1.0, (first_line - 1 + number) / limit))
-            shape = _shape_of(lines[:number], shape)
+            for line in lines[:number]:
+                if shape.columns is not None and 0 not in shape.factors:
+                    break
+                with suppress(LineFault):
+                    shape = shape.joined(parse_line(line))
             yield Block(b"".join(lines), first_line, number, shape, share)
             first_line += number
 
@@ -115,7 +113,7 @@ def _split(stream: BinaryIO, limit: int | None, block_lines: int) -> Iterator[tu
             if is_full and not (
                 len(lines) < block_lines + _MORE_LINES
                 and size < CHUNK_BYTES + _MORE_BYTES
-                and _is_same_source(lines[-1], line)
+                and cut_source(lines[-1]) == cut_source(line) is not None
             ):
                 yield lines, False
                 lines, size = [], 0
@@ -129,20 +127,6 @@ def _split(stream: BinaryIO, limit: int | None, block_lines: int) -> Iterator[tu
             return
     if lines:
         yield lines, False
-
-
-def _is_same_source(line: bytes, following: bytes) -> bool:
-    source = cut_source(line)
-    return source is not None and cut_source(following) == source
-
-
-def _shape_of(lines: Iterable[bytes], shape: Shape) -> Shape:
-    for line in lines:
-        if shape.is_complete:
-            break
-        with suppress(LineFault):
-            shape = shape.joined(parse_line(line))
-    return shape
 
 
 # Entries

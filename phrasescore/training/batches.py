@@ -15,7 +15,6 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.device import Device
-from phrasescore.log_probs import perplexity
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import DataConfig, PhrasePairs
@@ -200,3 +199,11 @@ def in_batches(network: EncoderDecoder, pairs: PhrasePairs, batch_size: int = _B
             batch = PairBatch.apart(some.source, some.target)
             network.prepare(batch)
             yield batch
+
+
+def perplexity(per_word: float) -> float:
+    """Return exp of a loss, the mean -ln p of words in nats; infinity on overflow."""
+    try:
+        return math.exp(per_word)
+    except OverflowError:
+        return math.inf

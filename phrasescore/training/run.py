@@ -55,7 +55,12 @@ def prepare(
         def describe(training: dict[str, Any]) -> None:
             files = _files_of(data, "") | ({} if validation is None else _files_of(validation, "validation"))
             facts = {**absolute_paths(files), "digests": _digests(read, data), **read.data.summary, **training}
-            _describe(folder, settings, read.data, facts)
+            sections: dict[str, Any] = {"data": asdict(settings.data), "training": facts}
+            if settings.sentences is not None:
+                sections["sentences"] = asdict(settings.sentences)
+            factors = settings.data.factors if settings.sentences is None else None
+            vocabularies = _vocabularies(read.data)
+            save_description(folder, settings.model, settings.data.direction, *vocabularies, sections, factors)
 
         trainer.begin(describe, restart=start.restart)
         return trainer, read.data
@@ -179,14 +184,6 @@ def _digests(read: _Read, data: Data) -> dict[str, str | None]:
 def _fingerprint(settings: Settings, read: _Read, data: Data) -> dict[str, Any]:
     vocabularies = [words.digest() for words in _vocabularies(read.data)]
     return {**settings.fixed(), **_digests(read, data), "vocabularies": vocabularies}
-
-
-def _describe(folder: Path, settings: Settings, data: PairData, training: dict[str, Any]) -> None:
-    sections: dict[str, Any] = {"data": asdict(settings.data), "training": training}
-    if settings.sentences is not None:
-        sections["sentences"] = asdict(settings.sentences)
-    factors = settings.data.factors if settings.sentences is None else None
-    save_description(folder, settings.model, settings.data.direction, *_vocabularies(data), sections, factors)
 
 
 def _files_of(data: Data, prefix: str) -> dict[str, str | Path | None]:

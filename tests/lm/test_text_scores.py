@@ -9,8 +9,8 @@ import pytest
 from phrasescore.lm.lm_scorer import NeuralLmScorer
 from phrasescore.lm.ngrams import TextRow
 from phrasescore.lm.text_scores import TextScores, best_weight, interpolate, learn_weight
-from phrasescore.log_probs import perplexity
 from phrasescore.text import text_lines
+from phrasescore.training.batches import perplexity
 from tests.conftest import MINI
 from tests.lm.conftest import ARPA
 

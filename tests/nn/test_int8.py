@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import nn
 
+from phrasescore import device as int8
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
-from phrasescore.nn import int8
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from tests.conftest import TINY
 from tests.nn.networks import WORDS, random_network, shared
 
-needs_int8 = pytest.mark.skipif(not int8.is_supported(), reason="the CPU has no 8-bit products")
+needs_int8 = pytest.mark.skipif(not int8.has_int8(), reason="the CPU has no 8-bit products")
 WIDE = replace(TINY, hidden=64, embedding=64, maxout=64)
 
 
@@ -34,8 +34,8 @@ def test_the_error_is_within_half_a_step_of_each_factor(shape: tuple[int, int, i
     bound = (x_step[:, None] * W.double().abs().sum(1) + x.double().abs().sum(1)[:, None] * W_step) / 2
     bound += inputs * x_step[:, None] * W_step / 4
     # Beyond the rounding to integers, only errors of 32 bits.
-    assert ((int8.linear(x, W, b) - exact).abs() <= 1.001 * bound + 1e-5 * (exact.abs() + 1)).all()
-    assert torch.equal(int8.linear(x, W, b)[-1], b)
+    assert ((int8.int8_linear(x, W, b) - exact).abs() <= 1.001 * bound + 1e-5 * (exact.abs() + 1)).all()
+    assert torch.equal(int8.int8_linear(x, W, b)[-1], b)
 
 
 @needs_int8
@@ -43,9 +43,9 @@ def test_the_error_is_within_half_a_step_of_each_factor(shape: tuple[int, int, i
 def test_a_row_depends_on_nothing_but_itself() -> None:
     torch.manual_seed(1)
     x, W, b = torch.randn(300, 100), nn.Parameter(torch.randn(200, 100)), torch.randn(200)
-    together = int8.linear(x, W, b)
+    together = int8.int8_linear(x, W, b)
     for rows in (torch.arange(1), torch.arange(7, 40), torch.randperm(300)):
-        assert torch.equal(int8.linear(x[rows], W, b), together[rows])
+        assert torch.equal(int8.int8_linear(x[rows], W, b), together[rows])
 
 
 @needs_int8

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from phrasescore import plugins
 from phrasescore.cli import main
-from phrasescore.scoring.occurrences import Occurrences
-from phrasescore.scoring.scorer import FLOOR, SCORE, UNKNOWN_TARGET, Column, PhraseScorer, Scores
+from phrasescore.scoring.occurrences import FLOOR, SCORE, UNKNOWN_TARGET, Column, Occurrences
+from phrasescore.scoring.scorer import PhraseScorer, Scores
 
 
 def as_moses_reads(text: bytes) -> float:

@@ -33,7 +33,7 @@ def test_no_more_processes_are_counted_than_there_are_blocks(
 
 def test_more_processes_than_cores_are_no_faster(small_table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate_module, "CHUNK_LINES", 100)
-    monkeypatch.setattr(estimate_module, "_measure", lambda *args: estimate_module._Sample(100, 1.0, 1))
+    monkeypatch.setattr(estimate_module, "_measure", lambda *args: (100, 1.0, 1))
     monkeypatch.setattr(estimate_module, "available_cores", lambda: 2)
     configs = [AnnotateConfig(processes=number) for number in (1, 2, 6)]
     assert [estimate(small_table, SCORER, config).seconds for config in configs] == [6, 3, 3]

@@ -16,7 +16,7 @@ from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.per_text.context_columns import ContextColumns
 from moses_integration.per_text.positions import Position
 from phrasescore.device import choose_device
-from phrasescore.scoring.scorer import Column
+from phrasescore.scoring.occurrences import Column
 from tests.conftest import MINI
 
 

@@ -19,7 +19,7 @@ from moses_integration.per_text.positions import Position
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.toolkit import NbestRequest
 from phrasescore.files import write_lines
-from phrasescore.scoring.scorer import Column
+from phrasescore.scoring.occurrences import Column
 from phrasescore.text import no_log
 from tests.moses_integration.decoder.small_system import Line, SmallSystem
 

@@ -53,17 +53,16 @@ from phrasescore.model_folder import load_language_model, load_model, save_lm_de
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
-from phrasescore.scoring.occurrences import Occurrences
-from phrasescore.scoring.scorer import (
+from phrasescore.scoring.occurrences import (
     PER_WORD,
     SCORE,
     UNKNOWN_BOTH,
     UNKNOWN_SOURCE,
     UNKNOWN_TARGET,
     Column,
-    PhraseScorer,
-    Scores,
+    Occurrences,
 )
+from phrasescore.scoring.scorer import PhraseScorer, Scores
 from phrasescore.vocabulary import Vocabulary
 from tests.conftest import DATA, MINI
 from tests.moses_integration.corpus_bleu import corpus_bleu
