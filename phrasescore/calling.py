@@ -28,7 +28,7 @@ def call(parser: CommandParser, command: str, options: Mapping[str, Any], log: L
     """
     printed = io.StringIO()
     with listening(log, progress), redirect_stdout(printed):
-        arguments = _arguments(_subparser(parser, command), command, options)
+        arguments = _arguments(parser, command, options)
         code = run_with_plugins(parser.parse_args([*command.split(), *arguments]))
     if code > _SIGNALLED:
         # `train` saves its state and returns when it is interrupted.
@@ -37,14 +37,10 @@ def call(parser: CommandParser, command: str, options: Mapping[str, Any], log: L
         log(line)
 
 
-def _subparser(parser: CommandParser, command: str) -> CommandParser:
+def _arguments(parser: CommandParser, command: str, options: Mapping[str, Any]) -> list[str]:
     for name in command.split():
         (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
         parser = commands.choices[name]
-    return parser
-
-
-def _arguments(parser: CommandParser, command: str, options: Mapping[str, Any]) -> list[str]:
     actions = {action.dest: action for action in parser._actions}
     settings = {name.rpartition(".")[2]: name for name in parser.setting_names()}
     for name in options:

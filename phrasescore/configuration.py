@@ -12,18 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import Field, field, fields
 from pathlib import Path
 from types import UnionType
-from typing import (
-    Any,
-    ClassVar,
-    Literal,
-    Protocol,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import documents

@@ -73,8 +73,7 @@ class Phrases:
     def with_end(self, symbol: int) -> Phrases:
         """Return the phrases with `symbol` after the last word of each."""
         return Phrases(
-            np.insert(self.ids, self.offsets[1:], np.int32(symbol)),
-            self.offsets + np.arange(len(self.offsets)),
+            np.insert(self.ids, self.offsets[1:], np.int32(symbol)), self.offsets + np.arange(len(self.offsets))
         )
 
 

@@ -6,7 +6,6 @@ Legend: Q queries, A distinct contexts, c words of a context, I words in the out
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -23,7 +22,7 @@ from phrasescore.model_files import require_finite, require_log_probs
 from phrasescore.model_folder import TrainedLanguageModel, load_language_model
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.occurrences import SCORE, UNKNOWN_TARGET, Column, Occurrences
-from phrasescore.scoring.scorer import PhraseScorer, Scores, require_unchanged
+from phrasescore.scoring.scorer import PhraseScorer, Recipe, Scores
 from phrasescore.vocabulary import END, UNKNOWN, WordCounts
 from phrasescore.words import split_words
 
@@ -53,12 +52,7 @@ class NeuralLmScorer(PhraseScorer):
     """The id of `</s>` as a predicted word."""
 
     def __init__(
-        self,
-        model: TrainedLanguageModel,
-        device: Device,
-        backoff: Path | None = None,
-        *,
-        unnormalised: bool = False,
+        self, model: TrainedLanguageModel, device: Device, backoff: Path | None = None, *, unnormalised: bool = False
     ) -> None:
         """With `unnormalised`, the outputs of the network are ln p, for which it must have been trained."""
         super().__init__([model.folder], device)
@@ -78,16 +72,15 @@ class NeuralLmScorer(PhraseScorer):
 
     @classmethod
     def load(cls, folder: Path, device: Device, backoff: Path | None = None, *, unnormalised: bool = False) -> Self:
-        model = load_language_model(folder)
+        model, device = load_language_model(folder), device.of_this_process()
         if unnormalised and not model.network.config.self_normalise:
             raise UserError(
                 f"{model.folder}: was not trained with {spelled('self_normalise')}, so its outputs are no "
                 "probabilities; train it with that, or ask for normalised scores"
             )
         scorer = cls(model, device, backoff, unnormalised=unnormalised)
-        scorer.recipe = _Recipe(
-            model.folder.resolve(), scorer.fingerprint, device, backoff and backoff.resolve(), unnormalised
-        )
+        arguments = model.folder.resolve(), device, backoff and backoff.resolve()
+        scorer.recipe = Recipe(cls.load, arguments, scorer.fingerprint, (("unnormalised", unnormalised),))
         return scorer
 
     @property
@@ -150,7 +143,10 @@ class NeuralLmScorer(PhraseScorer):
     def _network_scores(self, contexts_Qc: Indices, words_Q: Indices) -> Floats:
         first_A, context_Q = distinct_rows(contexts_Qc)
         contexts_Ac = contexts_Qc[first_A]
-        log_norm_A = self._known_norms(contexts_Ac)
+        # The cache has ln Z of some contexts; unnormalised scores use its mean.
+        log_norm_A = np.full(len(contexts_Ac), float(self._network.mean_log_norm) if self.unnormalised else np.nan)
+        if not self.unnormalised and self.norms is not None:
+            log_norm_A = self.norms.find(_keys(contexts_Ac)).astype(np.float64)
         is_new_A = np.isnan(log_norm_A)
         scores_Q, rows = np.empty(len(words_Q)), _ROWS[self.device.torch_device.type]
         for contexts, is_new in ((np.flatnonzero(is_new_A), True), (np.flatnonzero(~is_new_A), False)):
@@ -168,14 +164,6 @@ class NeuralLmScorer(PhraseScorer):
             self.norms.add(_keys(contexts_Ac[is_new_A]), log_norm_A[is_new_A].astype(np.float32))
         return scores_Q
 
-    def _known_norms(self, contexts_Ac: Indices) -> Floats:
-        """Return ln Z of contexts from the cache, or the mean ln Z for unnormalised scores; NaN elsewhere."""
-        if self.unnormalised:
-            return np.full(len(contexts_Ac), float(self._network.mean_log_norm))
-        if self.norms is None:
-            return np.full(len(contexts_Ac), np.nan)
-        return self.norms.find(_keys(contexts_Ac)).astype(np.float64)
-
     def _score_batch(
         self, contexts_Ac: Indices, node_I: Indices, words_I: Indices, log_norm_A: Floats | None
     ) -> tuple[Floats, Floats]:
@@ -190,20 +178,3 @@ class NeuralLmScorer(PhraseScorer):
 
 def _keys(contexts_Ac: Indices) -> Keys:
     return ngram_keys(contexts_Ac.astype(np.uint64))
-
-
-@dataclass(frozen=True)
-class _Recipe:
-    """Loads the scorer in a worker process; a network that has changed is a UserError."""
-
-    folder: Path
-    fingerprint: str
-    device: Device
-    backoff: Path | None
-    unnormalised: bool
-
-    def __call__(self) -> PhraseScorer:
-        device = self.device.of_this_process()
-        scorer = NeuralLmScorer.load(self.folder, device, self.backoff, unnormalised=self.unnormalised)
-        require_unchanged(scorer, self.fingerprint)
-        return scorer

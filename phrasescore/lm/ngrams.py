@@ -130,9 +130,7 @@ class LmText:
 
 
 def read_rows(
-    text: str | Path | ParallelText,
-    read: Callable[[str | Path], Iterator[bytes]] = text_lines,
-    log: Log = no_log,
+    text: str | Path | ParallelText, read: Callable[[str | Path], Iterator[bytes]] = text_lines, log: Log = no_log
 ) -> Iterator[TextRow]:
     """Yield the sentences of a text, or of word-aligned parallel text; `read` yields the lines of a file."""
     if not isinstance(text, ParallelText):
@@ -145,9 +143,7 @@ def read_rows(
 
 
 def read_text(
-    text: str | Path | ParallelText,
-    read: Callable[[str | Path], Iterator[bytes]] = text_lines,
-    log: Log = no_log,
+    text: str | Path | ParallelText, read: Callable[[str | Path], Iterator[bytes]] = text_lines, log: Log = no_log
 ) -> LmText:
     """Read a tokenised text, one sentence a line; see `read_rows`."""
     target, source, positions = NumberedText(), NumberedText(), array("i")

@@ -77,10 +77,7 @@ class Layer(nn.Module):
         self.source_norm = nn.LayerNorm(width) if source else None
         self.source_attention = MultiHeadAttention(width, source, config.heads) if source else None
         self.feed = nn.Sequential(
-            nn.LayerNorm(width),
-            nn.Linear(width, config.feed_forward),
-            nn.ReLU(),
-            nn.Linear(config.feed_forward, width),
+            nn.LayerNorm(width), nn.Linear(width, config.feed_forward), nn.ReLU(), nn.Linear(config.feed_forward, width)
         )
         self.dropout = Dropout(config.dropout)
 

@@ -52,11 +52,7 @@ class RecurrentUnit(nn.Module):
         raise NotImplementedError
 
     def unroll(
-        self,
-        h_Rs: Tensor,
-        parents: Sequence[Rows],
-        inputs: Sequence[Tensor],
-        contexts: Iterable[Tensor] | None = None,
+        self, h_Rs: Tensor, parents: Sequence[Rows], inputs: Sequence[Tensor], contexts: Iterable[Tensor] | None = None
     ) -> Tensor:
         """Return the states after all steps, [N, s], from the states before the first step.
 
@@ -141,11 +137,7 @@ class GatedUnit(RecurrentUnit):
         return torch.lerp(candidate_Bn.tanh_().to(h_Bn.dtype), h_Bn, z_Bn.to(h_Bn.dtype))
 
     def unroll(
-        self,
-        h_Rs: Tensor,
-        parents: Sequence[Rows],
-        inputs: Sequence[Tensor],
-        contexts: Iterable[Tensor] | None = None,
+        self, h_Rs: Tensor, parents: Sequence[Rows], inputs: Sequence[Tensor], contexts: Iterable[Tensor] | None = None
     ) -> Tensor:
         """See `RecurrentUnit`; the reset gate after the product permits one product per step."""
         if contexts is not None or self.form == "gru-paper" or type(self) is not GatedUnit:

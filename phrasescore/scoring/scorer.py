@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -196,36 +196,26 @@ def load_scorer(
             f"{scorer.name}: was trained for {scorer.direction}; give that as the direction, or a model trained for "
             f"{direction}"
         )
-    scorer.recipe = _Recipe(
-        tuple(path.resolve() for path in paths),
-        scorer.fingerprint,
-        str(scorer.device.torch_device),
-        scorer.device.precision,
-        tuple(Path(path) for path in loaded_plugins()),
-    )
+    options = ("device", str(scorer.device.torch_device)), ("precision", scorer.device.precision)
+    scorer.recipe = Recipe(load_scorer, tuple(path.resolve() for path in paths), scorer.fingerprint, options)
     return scorer
 
 
 @dataclass(frozen=True)
-class _Recipe:
-    """Loads a scorer in a worker process."""
+class Recipe:
+    """Loads a scorer in a worker process; a change since the main process loaded it is a UserError."""
 
-    folders: tuple[Path, ...]
+    load: Callable[..., PhraseScorer]
+    arguments: tuple[Any, ...]
     fingerprint: str
-    device: str
-    precision: Precision
-    plugins: tuple[Path, ...]
+    options: tuple[tuple[str, Any], ...] = ()
+    plugins: tuple[str, ...] = field(default_factory=lambda: tuple(loaded_plugins()))
 
     def __call__(self) -> PhraseScorer:
         settle_memory()
         with plugins_blamed():
             load_plugins(self.plugins)
-            scorer = load_scorer(*self.folders, device=self.device, precision=self.precision)
-        require_unchanged(scorer, self.fingerprint)
+            scorer = self.load(*self.arguments, **dict(self.options))
+        if scorer.fingerprint != self.fingerprint:
+            raise UserError(f"{scorer.name}: has changed while it was used; start again when it is complete")
         return scorer
-
-
-def require_unchanged(scorer: PhraseScorer, fingerprint: str) -> None:
-    """Raise a UserError if the folder of a scorer has changed since the main process loaded it."""
-    if scorer.fingerprint != fingerprint:
-        raise UserError(f"{scorer.name}: has changed while it was used; start again when it is complete")

@@ -71,11 +71,7 @@ class TableReport:
 
 
 def check_table(
-    path: str | Path,
-    *,
-    columns: int | None = None,
-    limit: int | None = None,
-    progress: ProgressCallback = no_progress,
+    path: str | Path, *, columns: int | None = None, limit: int | None = None, progress: ProgressCallback = no_progress
 ) -> TableReport:
     """Report the content of a table, or of its first `limit` lines; `columns` is `num-features` of moses.ini."""
     checker = _Checker(columns)

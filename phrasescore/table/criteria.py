@@ -36,23 +36,24 @@ Floats = NDArray[np.float64]
 class Criterion(ABC):
     """Gives each line of a table a value."""
 
+    name: str
     factors: Factors = SURFACE
 
     @abstractmethod
     def read(self, entry: Entry) -> tuple[float, ...]:
         """Return the numbers of a line that the value depends on; a line without them is a LineFault."""
 
-    @abstractmethod
     def values(self, entries: Sequence[Entry], numbers_NK: Floats) -> Floats:
-        """Return the values of lines, given the numbers of each."""
+        """Return the values of lines, given the numbers of each; by default the first number."""
+        return numbers_NK[:, 0]
 
     def tie_breakers(self, numbers_NK: Floats) -> Floats:
         """Return what decides between lines with equal values and equally many source words, the larger the better."""
         return np.zeros(len(numbers_NK))
 
-    @abstractmethod
     def fingerprint(self) -> dict[str, Any]:
-        """Return everything that determines the values, by names for messages."""
+        """Return everything but the table that determines the values, by names for messages."""
+        return {"criterion": self.name}
 
 
 @dataclass(frozen=True)
@@ -62,32 +63,26 @@ class ColumnValue(Criterion):
     number: int
     """From 1."""
 
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"column {self.number}"
+
     def read(self, entry: Entry) -> tuple[float, ...]:
         return (_score(entry, self.number),)
-
-    def values(self, entries: Sequence[Entry], numbers_NK: Floats) -> Floats:
-        return numbers_NK[:, 0]
-
-    def fingerprint(self) -> dict[str, Any]:
-        return {"criterion": f"column {self.number}"}
 
 
 class JointCount(Criterion):
     """How often the pair was extracted; of equal counts, the share of the pair among those of its source decides."""
 
+    name = "count"
+
     def read(self, entry: Entry) -> tuple[float, ...]:
         _, source, pair = _counts(entry)
         return pair, source
 
-    def values(self, entries: Sequence[Entry], numbers_NK: Floats) -> Floats:
-        return numbers_NK[:, 0]
-
     def tie_breakers(self, numbers_NK: Floats) -> Floats:
         shares_N: Floats = numbers_NK[:, 0] / np.maximum(1.0, numbers_NK[:, 1])
         return shares_N
-
-    def fingerprint(self) -> dict[str, Any]:
-        return {"criterion": "count"}
 
 
 class RelativeEntropy(Criterion):
@@ -97,6 +92,8 @@ class RelativeEntropy(Criterion):
     the model without it. p' is the lexical weight: the probability of translating word by word, which needs no other
     line of the table. A source phrase of one word has no smaller parts; then p' is exp(-10).
     """
+
+    name = "entropy"
 
     def read(self, entry: Entry) -> tuple[float, ...]:
         pair = _counts(entry)[2]
@@ -108,9 +105,6 @@ class RelativeEntropy(Criterion):
         values_N: Floats = numbers_NK[:, 0] * (logs_NK[:, 0] - logs_NK[:, 1])
         return values_N
 
-    def fingerprint(self) -> dict[str, Any]:
-        return {"criterion": "entropy"}
-
 
 @dataclass(frozen=True)
 class Significance(Criterion):
@@ -120,6 +114,7 @@ class Significance(Criterion):
     """
 
     pairs: float
+    name = "significance"
 
     @property
     def alpha(self) -> float:
@@ -145,9 +140,6 @@ class Significance(Criterion):
         target_N, source_N, pair_N = different_NK.T
         values_N: Floats = fisher(target_N, source_N, pair_N, self.pairs)[which_N.reshape(-1)]
         return values_N
-
-    def fingerprint(self) -> dict[str, Any]:
-        return {"criterion": "significance"}
 
 
 def fisher(target_N: Floats, source_N: Floats, pair_N: Floats, pairs: float) -> Floats:

@@ -52,11 +52,7 @@ _MOST_WORDS = 65535
 _WINDOW = 1 << 20
 """Lines that are in memory at once."""
 
-_NAMED: dict[str, Callable[..., Criterion]] = {
-    "significance": Significance,
-    "entropy": RelativeEntropy,
-    "count": JointCount,
-}
+_NAMED: dict[str, Callable[..., Criterion]] = {kind.name: kind for kind in (Significance, RelativeEntropy, JointCount)}
 
 Bools = NDArray[np.bool_]
 Lines = NDArray[np.void]

@@ -142,10 +142,7 @@ class Settings:
         found = {name: value for name, value in by_size.items() if name in self.by_size}
         model = {"dropout": found.pop("dropout")} if "dropout" in found else {}
         return replace(
-            self,
-            model=replace(self.model, **model),
-            training=replace(self.training, **found),
-            by_size=frozenset(),
+            self, model=replace(self.model, **model), training=replace(self.training, **found), by_size=frozenset()
         )
 
     def fixed(self) -> dict[str, Any]:

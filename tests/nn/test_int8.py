@@ -70,7 +70,7 @@ def test_training_is_exact() -> None:
 
 
 def test_a_device_without_8_bit_products_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(int8, "is_supported", lambda: False)
+    monkeypatch.setattr(int8, "has_int8", lambda: False)
     with pytest.raises(UserError, match=r"^precision `int8`: needs the instructions AVX512-VNNI"):
         choose_device("cpu", "int8")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
