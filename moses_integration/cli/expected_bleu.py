@@ -57,8 +57,13 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.decoder.declaration import declare_model
     from moses_integration.decoder.settings import read_settings
     from moses_integration.expected_bleu.fitting import train
-    from moses_integration.expected_bleu.folds import build_folds, require_rebuildable, training_corpus
-    from moses_integration.expected_bleu.nbest_lists import decode_folds, join
+    from moses_integration.expected_bleu.nbest_lists import (
+        build_folds,
+        decode_folds,
+        join,
+        require_rebuildable,
+        training_corpus,
+    )
     from phrasescore.model_files import described
     from phrasescore.scoring.phrase_pair_model import save_phrase_pair_model
 

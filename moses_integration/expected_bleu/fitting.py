@@ -29,8 +29,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from moses_integration.expected_bleu.folds import Groups
-from moses_integration.expected_bleu.nbest_lists import NbestLists, Pair
+from moses_integration.expected_bleu.nbest_lists import Groups, NbestLists, Pair
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
 from phrasescore.errors import UserError, spelled
 from phrasescore.phrases import offsets_of

@@ -12,7 +12,7 @@ from moses_integration.building.system_folder import has_start_weights
 from moses_integration.building.translation_tables import build_tables
 from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.settings import DecoderSettings
-from moses_integration.expected_bleu.folds import (
+from moses_integration.expected_bleu.nbest_lists import (
     Fold,
     assign_folds,
     build_folds,

@@ -8,8 +8,7 @@ import pytest
 
 from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.decoder.declaration import declare_model
-from moses_integration.expected_bleu.folds import Fold
-from moses_integration.expected_bleu.nbest_lists import NbestList, decode_fold, join
+from moses_integration.expected_bleu.nbest_lists import Fold, NbestList, decode_fold, join
 from moses_integration.ini import MosesIni
 from moses_integration.tuning.bleu import bleu_statistics
 from tests.conftest import MINI
