@@ -17,9 +17,8 @@ from tempfile import TemporaryDirectory
 from experiments.steps import Json
 from experiments.timing import timed
 from moses_integration.decoder.cslm import NeuralLanguageModelFeature
-from moses_integration.decoder.output import Translating
 from moses_integration.decoder.phrases import words_of
-from moses_integration.decoder.pool import SentenceDecoder
+from moses_integration.decoder.pool import SentenceDecoder, Translating
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import parse_entry

@@ -16,7 +16,7 @@ from experiments.ablation.config import Config
 from experiments.ablation.rows import CONTEXT, CSLM, NNJM, PAIR_FUNCTION, REVERSE, S2S, Column, Row
 from experiments.steps import Json, Steps, run_phrasescore, run_toolkit
 from experiments.training import train
-from moses_integration.building.system_folder import VALIDATION
+from moses_integration.building.system import VALIDATION
 from moses_integration.building.translation_tables import PHRASE_TABLE
 from moses_integration.ini import NEW_WEIGHT, MosesIni, add_columns, add_columns_in_context, add_feature
 from moses_integration.per_text.context_columns import ContextColumns

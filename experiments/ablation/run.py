@@ -27,8 +27,16 @@ from moses_integration.metrics import measure, p_value_over_runs
 from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.per_text.context_toolkit import ContextToolkit
 from moses_integration.rescoring.features import FeatureSpec, load_features, share_scoring
-from moses_integration.rescoring.minimum_risk import rank_by_gain, tune_scale
-from moses_integration.rescoring.reranking import add_scores, best_of, rerank, starting_weights, tune_on_list, unite
+from moses_integration.rescoring.reranking import (
+    add_scores,
+    best_of,
+    rank_by_gain,
+    rerank,
+    starting_weights,
+    tune_on_list,
+    tune_scale,
+    unite,
+)
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate, TuningRequest, choose_toolkit
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import from_nbest

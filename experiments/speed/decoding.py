@@ -21,9 +21,8 @@ import torch
 
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.output import Translating
 from moses_integration.decoder.phrases import Words, words_of
-from moses_integration.decoder.pool import SentenceDecoder
+from moses_integration.decoder.pool import SentenceDecoder, Translating
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
 from phrasescore.device import choose_device

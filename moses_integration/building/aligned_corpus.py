@@ -1,4 +1,4 @@
-"""A parallel corpus and its word alignment: the files, and their content as arrays.
+"""A parallel corpus and its word alignment: the files, their checks, and their content as arrays.
 
 Shape suffixes: N words of one text, concatenated; P alignment points.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -16,10 +17,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_integration.building.language_model import reject_reserved
 from phrasescore.aligned_phrases import AlignedSentences, parse_points
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, naming, spelled
+from phrasescore.files import open_output
 from phrasescore.phrases import Ids, Offsets, offsets_of
-from phrasescore.text import lines_abreast
+from phrasescore.text import Log, counted, lines_abreast, no_log, report_one_sided
 from phrasescore.words import join_words, quote, split_words, word_count
 
 NULL = b"NULL"
@@ -27,10 +30,16 @@ NULL = b"NULL"
 
 # `|` separates fields and factors, `[x]` is a label of a hierarchical rule, and Moses splits at tabs. Without control
 # characters no byte is smaller than the space, so sorting word sequences is sorting lines.
-_MISREAD, _MISREAD_IN_TARGET = (
-    re.compile(rb"[|%b\x00-\x1f]|\[(?<![^ ]\[)[^ ]*\](?![^ ])" % more) for more in (b"", b"<")
-)
-"""Moses' `extract` removes tags, which begin with `<`, from the target side only."""
+_MISREAD = [re.compile(rb"[|%b\x00-\x1f]|\[(?<![^ ]\[)[^ ]*\](?![^ ])" % more) for more in (b"", b"<")]
+"""Of source and target: Moses' `extract` removes tags, which begin with `<`, from the target side only."""
+
+LONGEST_SENTENCE = 80
+"""Default of clean-corpus-n.perl, whose rules are used, like the following two."""
+_LARGEST_RATIO = 9
+_LONGEST_WORD = 1000
+"""Characters."""
+_MIN_KEPT = 0.05
+"""Share of the pairs that must be fit; with fewer, the texts are not parallel or the sentences too long."""
 
 
 class Corpus(NamedTuple):
@@ -43,7 +52,7 @@ class Corpus(NamedTuple):
 
     @classmethod
     def in_folder(cls, folder: Path, name: str, languages: tuple[str, str]) -> Corpus:
-        """Return the files NAME.en, NAME.fr, NAME.align of a folder."""
+        """Return NAME.en, NAME.fr and NAME.align."""
         return cls(*(folder / f"{name}.{suffix}" for suffix in (*languages, "align")))
 
 
@@ -83,33 +92,26 @@ class AlignedCorpus:
         return AlignedSentences(self.source.offsets, self.target.offsets, self.source_P, self.target_P)
 
 
-def reject_misread(line: bytes, path: Path, number: int, *, is_target: bool) -> None:
-    """Raise a UserError for a word of a sentence that Moses would misread."""
-    misread = _MISREAD_IN_TARGET if is_target else _MISREAD
-    if misread.search(line):
-        word = next(word for word in line.split(b" ") if misread.search(word))
-        raise UserError(
-            f"{path}: line {number}: Moses would misread the word `{quote(word)}`; escape `|`, `[`, `]` and `<` as "
-            "`&#124;`, `&#91;`, `&#93;` and `&lt;`, and remove tabs and control characters"
-        )
+def _reject_misread(pair: Sequence[bytes], paths: Sequence[Path], number: int) -> None:
+    for line, path, misread in zip(pair, paths, _MISREAD, strict=True):
+        if misread.search(line):
+            word = next(word for word in line.split(b" ") if misread.search(word))
+            raise UserError(
+                f"{path}: line {number}: Moses would misread the word `{quote(word)}`; escape `|`, `[`, `]` and `<` as "
+                "`&#124;`, `&#91;`, `&#93;` and `&lt;`, and remove tabs and control characters"
+            )
 
 
 def read_aligned_corpus(source: Path, target: Path, alignment: Path) -> AlignedCorpus:
-    """Read two tokenised texts and their alignment in Pharaoh format; duplicate points count once.
-
-    Raises:
-        UserError: the files differ in length, Moses would misread a word, or an alignment line does not fit.
-    """
+    """Read two tokenised texts and their alignment in Pharaoh format; duplicate points count once."""
     texts: tuple[list[bytes], list[bytes]] = ([], [])
     points, line_points = array("i"), array("q")
-    lines = enumerate(lines_abreast(source, target, alignment), 1)
-    for number, (source_line, target_line, alignment_line) in lines:
-        reject_misread(source_line, source, number, is_target=False)
-        reject_misread(target_line, target, number, is_target=True)
-        pair = join_words(source_line), join_words(target_line)
+    for number, (*lines, links) in enumerate(lines_abreast(source, target, alignment), 1):
+        _reject_misread(lines, (source, target), number)
+        pair = [join_words(line) for line in lines]
         texts[0].append(pair[0])
         texts[1].append(pair[1])
-        positions = parse_points(alignment_line, alignment, number, (word_count(pair[0]), word_count(pair[1])))
+        positions = parse_points(links, alignment, number, (word_count(pair[0]), word_count(pair[1])))
         points.extend(positions)
         line_points.append(len(positions) // 2)
     if not line_points:
@@ -137,3 +139,91 @@ def _index_words(lines: list[bytes]) -> Text:
     lengths = np.array([word_count(line) for line in lines])
     spelling = np.frombuffer(b" ".join([line for line in lines if line] + [b""]), np.uint8)
     return Text(words, ids_N, offsets_of(lengths), spelling, offsets_of(word_bytes[ids_N]))
+
+
+@dataclass(frozen=True)
+class CleaningReport:
+    """How many pairs were kept, and how many dropped for each reason."""
+
+    pairs: int
+    kept: int
+    dropped: Mapping[str, int]
+
+    def __str__(self) -> str:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.dropped.items())
+        return f"{self.kept:,} of {counted(self.pairs, 'pair')} kept" + (f" ({reasons})" if reasons else "")
+
+
+def clean(
+    source: Path,
+    target: Path,
+    clean_source: Path,
+    clean_target: Path,
+    longest_sentence: int = LONGEST_SENTENCE,
+    names: tuple[Path, Path] | None = None,
+    log: Log = no_log,
+) -> CleaningReport:
+    """Copy the sentence pairs of prepared text that are fit for training; `names` are the raw texts, for messages.
+
+    Not for dev and test text, which must keep its lines.
+    """
+    counts: Counter[str | None] = Counter()
+    names = names or (source, target)
+    rows = report_one_sided(lines_abreast(source, target), names, log)
+    with (
+        naming({source: names[0], target: names[1]}),
+        open_output(clean_source) as source_stream,
+        open_output(clean_target) as target_stream,
+    ):
+        for number, (source_line, target_line) in enumerate(rows, 1):
+            fault = _fault(source_line, target_line, longest_sentence)
+            counts[fault] += 1
+            if fault is None:
+                _check_words((source_line, target_line), names, number)
+                source_stream.write(source_line + b"\n")
+                target_stream.write(target_line + b"\n")
+        dropped = {reason: count for reason, count in counts.items() if reason is not None}
+        report = CleaningReport(counts.total(), counts[None], dropped)
+        if not report.pairs:
+            raise UserError(f"{source}: is empty like {target}; give texts whose lines translate each other")
+        if report.kept <= _MIN_KEPT * report.pairs:
+            raise UserError(
+                f"{source}: has too few sentence pairs with {target} that are fit for training: {report}; give texts "
+                f"whose lines translate each other, or {spelled('longest_sentence')}"
+            )
+    return report
+
+
+def _fault(source: bytes, target: bytes, longest_sentence: int) -> str | None:
+    sides = split_words(source), split_words(target)
+    fewer, more = sorted(map(len, sides))
+    if fewer == 0:
+        return "empty"
+    if more > longest_sentence:
+        return "too long"
+    if more > _LARGEST_RATIO * fewer:
+        return "too unequal in length"
+    if any(len(word.decode("utf-8", "surrogateescape")) > _LONGEST_WORD for side in sides for word in side):
+        return f"with a word of more than {_LONGEST_WORD:,} characters"
+    return None
+
+
+def _check_words(pair: tuple[bytes, bytes], paths: tuple[Path, Path], number: int) -> None:
+    """Reject words that no table or language model can have, before the long steps."""
+    reject_reserved(pair[1], paths[1], number)
+    _reject_misread(pair, paths, number)
+
+
+def check_same_words(raw: tuple[Path, Path], prepared: tuple[Path, Path], log: Log) -> None:
+    """Check text that has an alignment already: preparation must split no word, because the points count words."""
+    rows = report_one_sided(lines_abreast(*raw, *prepared), raw, log)
+    for number, (*before, source, target) in enumerate(rows, 1):
+        for path, old, new in zip(raw, before, (source, target), strict=True):
+            words, prepared_words = len(split_words(old)), len(split_words(new))
+            if words != prepared_words:
+                raise UserError(
+                    f"{path}: line {number}: has {words} words but {prepared_words} when prepared, so the alignment "
+                    "does not fit; give the tokenised text that was aligned, its words separated by spaces (no-break "
+                    f"spaces count, too), and {spelled('tokenised')}"
+                )
+        _check_words((source, target), raw, number)

@@ -33,18 +33,19 @@ from phrasescore.workers import ProcessPool, available_cores, map_ordered
 
 # No IBM model 2: sil-thot 3.5.3 reads out of bounds when it emits that model's training alignments.
 Method = Literal["ibm1", "hmm", "ibm3", "ibm4", "fast-align", "eflomal"]
+_IBM = ("Ibm1", "Hmm", "Ibm3", "Ibm4")
 METHODS: Mapping[Method, tuple[str, ...]] = MappingProxyType(
     {
-        "ibm1": ("ibm1",),
-        "hmm": ("ibm1", "hmm"),
-        "ibm3": ("ibm1", "hmm", "ibm3"),
-        "ibm4": ("ibm1", "hmm", "ibm3", "ibm4"),
-        "fast-align": ("fast-align",),
+        "ibm1": _IBM[:1],
+        "hmm": _IBM[:2],
+        "ibm3": _IBM[:3],
+        "ibm4": _IBM,
+        "fast-align": ("Fast",),
         # It has stages of its own: IBM 1, HMM and fertilities.
-        "eflomal": ("eflomal",),
+        "eflomal": ("Eflomal",),
     }
 )
-"""The stages of each method, in order; each is initialised from the previous one.
+"""The stages of each method, in order, by the names of sil-thot's classes; each is initialised from the previous one.
 
 IBM 1, 3, 4: Brown et al. 1993; HMM: Vogel et al. 1996; fast-align: Dyer et al. 2013; eflomal: Östling and Tiedemann
 2016.
@@ -75,10 +76,10 @@ class AlignmentReport:
 
 
 def align(source: Path, target: Path, output: Path, method: Method, *, processes: int | None = None) -> AlignmentReport:
-    """Align two files of tokenised sentences, line by line, and write their links in Pharaoh format.
+    """Align two files of tokenised sentences, line by line, and write their sorted links in Pharaoh format.
 
-    Links are sorted by source, then by target. A pair with an empty side, or with a side longer than sil-thot's 1,024
-    words, gets an empty line. `processes` is also the number of threads of `eflomal`; None for all cores.
+    A pair with an empty side, or with a side longer than sil-thot's 1,024 words, gets an empty line. `processes` is
+    also the number of threads of `eflomal`; None for all cores.
     """
     if find_spec("thot") is None:
         raise UserError("aligning words needs sil-thot; pip install sil-thot, or give an existing alignment")
@@ -143,21 +144,13 @@ def _numbered(line: bytes, ids: dict[bytes, str]) -> list[str]:
 
 
 def _models(method: Method) -> list[Any]:
-    """Return the stages of a method."""
     # In the worker process, after its number of threads is set.
-    import thot.alignment as ta
+    import thot.alignment
 
-    classes = {
-        "ibm1": ta.Ibm1AlignmentModel,
-        "hmm": ta.HmmAlignmentModel,
-        "ibm3": ta.Ibm3AlignmentModel,
-        "ibm4": ta.Ibm4AlignmentModel,
-        "fast-align": ta.FastAlignModel,
-        "eflomal": ta.EflomalAlignmentModel,
-    }
     models: list[Any] = []
     for stage in METHODS[method]:
-        models.append(classes[stage](*models[-1:]))
+        name = "FastAlignModel" if stage == "Fast" else f"{stage}AlignmentModel"
+        models.append(getattr(thot.alignment, name)(*models[-1:]))
     if method == "fast-align":
         # As in the original: a sparse prior over the translations of a word.
         models[0].variational_bayes = True

@@ -90,10 +90,7 @@ class _Matrices:
         return cls(points_M, origin_T, stride_T)
 
     def orientations(self, spans: Spans) -> NDArray[np.uint8]:
-        """Return the orientations by the points at the corners of each pair.
-
-        Model `wbe-msd` (getOrientWordModel in extract-main.cpp).
-        """
+        """Return the orientations by the points at the corners of each pair (extract-main.cpp, getOrientWordModel)."""
         before = self.origin_T[spans.target_first] - self.stride_T[spans.target_first]
         after = self.origin_T[spans.target_last] + self.stride_T[spans.target_last]
         left, right = spans.source_first - 1, spans.source_last + 1

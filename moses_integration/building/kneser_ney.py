@@ -98,9 +98,8 @@ class KneserNeyModel:
 
 
 def estimate(text: Iterable[bytes], order: int) -> KneserNeyModel:
-    """Estimate a model of a text.
+    """Estimate a model of a text, in blocks of whole lines, words separated by spaces, without words of `SYMBOLS`.
 
-    The text is given as blocks of whole lines, words separated by spaces, without the words `<s>`, `</s>`, `<unk>`.
     Every line is a sentence, even an empty one. Memory is proportional to the text (see `memory_needed`).
     """
     words, tokens_T = _number_words(text)
@@ -111,10 +110,9 @@ def estimate(text: Iterable[bytes], order: int) -> KneserNeyModel:
 
 
 def memory_needed(tokens: int, order: int) -> int:
-    """Return the approximate memory in bytes of `estimate` for a text of T tokens.
+    """Return the approximate bytes of memory of `estimate`: the measured peak with 4 million random words.
 
-    It is the measured peak with 4 million random words of Zipf frequencies, whose n-grams repeat less than those of
-    real text. Text with hardly any repetition takes 50 % more.
+    Their n-grams, of Zipf frequencies, repeat less than those of real text. Text without repetition takes 50 % more.
     """
     return (23 * order + 25) * tokens
 

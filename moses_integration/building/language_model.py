@@ -30,18 +30,10 @@ _ROOT = Path("/")
 
 
 def build_language_model(text: Path, output: Path, order: int, memory: str = "50%") -> str:
-    """Estimate a language model of a tokenised text, one sentence a line, and write it as ARPA.
+    """Estimate a language model of a tokenised text, write it as ARPA, and return `embedded` or the path of lmplz.
 
     Words are separated by spaces, tabs and carriage returns; an empty line is a sentence without words, as for lmplz.
-
-    Args:
-        text: the training text.
-        output: compressed according to its suffix.
-        order: one of `ORDERS`.
-        memory: of lmplz, which sorts in the folder of `output`, in the syntax of GNU sort: `50%`, `4G`.
-
-    Returns:
-        The estimator: `embedded`, or the path of lmplz.
+    `memory` is that of lmplz, which sorts in the folder of `output`, in the syntax of GNU sort: `50%`, `4G`.
     """
     program = find_kenlm_program("lmplz")
     if program is None:
@@ -131,7 +123,6 @@ def available_memory() -> int:
 
 
 def _read_system_file(path: str | Path) -> str:
-    """Return the content of a file, or an empty string if it does not exist."""
     try:
         return Path(_ROOT, path).read_text(errors="replace")
     except OSError:

@@ -179,14 +179,8 @@ def phrase_table_lines(
     for spelling, *scores, alignment, target, source, both in zip(
         spellings, *(column.tolist() for column in columns), strict=True
     ):
-        yield b"%b ||| %g %g %g %g ||| %b ||| %g %g %g ||| |||\n" % (
-            spelling,
-            *scores,
-            print_alignment(alignment),
-            target,
-            source,
-            both,
-        )
+        fields = spelling, *scores, print_alignment(alignment), target, source, both
+        yield b"%b ||| %g %g %g %g ||| %b ||| %g %g %g ||| |||\n" % fields
 
 
 def _product(weight_N: Floats, start_K: Integers, length_K: Integers) -> Singles:

@@ -34,16 +34,8 @@ Casing = Literal["lower", "true", "keep"]
 _LINES_A_TASK = 10_000
 
 # escape-special-chars.perl
-_ESCAPES = {
-    "&": "&amp;",
-    "|": "&#124;",
-    "<": "&lt;",
-    ">": "&gt;",
-    "'": "&apos;",
-    '"': "&quot;",
-    "[": "&#91;",
-    "]": "&#93;",
-}
+_NAMES = zip("&|<>'\"[]", ("amp", "#124", "lt", "gt", "apos", "quot", "#91", "#93"), strict=True)
+_ESCAPES = {character: f"&{name};" for character, name in _NAMES}
 _TO_ESCAPES = str.maketrans(_ESCAPES)
 _FROM_ESCAPES = {escaped: character for character, escaped in _ESCAPES.items()}
 _ESCAPE = re.compile("|".join(_FROM_ESCAPES))
@@ -84,10 +76,7 @@ class TextSettings:
         return map(escape, texts) if self.escape else texts
 
     def detokenise(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """Return translations as plain text: unescape, capitalise sentences, join punctuation to words.
-
-        Each step applies only if its counterpart does in preparation. docs/formats.md lists what is not restored.
-        """
+        """Undo the preparation of translations; docs/formats.md lists what is not restored."""
         texts: Iterator[str] = map(_decode, lines)
         if self.escape:
             texts = map(unescape, texts)
@@ -134,11 +123,8 @@ class SystemText:
 
     @classmethod
     def of(cls, ini: MosesIni) -> SystemText | None:
-        """Return the text of the system of a moses.ini; None if `build_system` did not build it.
-
-        Only some files of a system may have moved, such as an annotated table and a tuned moses.ini, so every folder
-        that the ini names is searched.
-        """
+        """Return the text of the system of a moses.ini; None if `build_system` did not build it."""
+        # Only some files of a system may have moved, such as an annotated table and a tuned moses.ini.
         files = [ini.path_of(feature) for feature in ini.features() if "path" in feature.arguments]
         for folder in (*(file.parent for file in files), ini.folder):
             path = folder / PREPARATION
@@ -156,10 +142,9 @@ class SystemText:
         *,
         learns_case: bool = False,
     ) -> None:
-        """Prepare a text file of the `source` or `target` side, line by line.
+        """Prepare a text file of the `source` or `target` side, line by line, and warn about its encoding and form.
 
-        `learns_case` is for training text: for casing `true`, learn a truecaser from it and save it. Warn (`log`) about
-        lines that are not UTF-8 and about text whose form is not as declared.
+        With `learns_case`, for training text of casing `true`, learn a truecaser from it and save it.
         """
         settings, language = self.settings, self.settings.languages[side == "target"]
         lines = warn_about_form(
@@ -209,7 +194,6 @@ class Truecaser:
     """
 
     def __init__(self, counts: Mapping[str, Mapping[str, int]]) -> None:
-        """Take the counts of each form, by lower-cased word."""
         self._counts = counts
         self._best = {word: max(forms, key=forms.__getitem__) for word, forms in counts.items()}
         self._known = frozenset(chain.from_iterable(counts.values()))
@@ -262,7 +246,7 @@ def capitalise(text: str) -> str:
 
 
 def _capital(letter: str) -> str:
-    """Return the title case of a letter, if it is one letter; for Georgian it is the letter itself."""
+    # For Georgian it is the letter itself.
     title = letter.title()
     return title if len(title) == len(letter) else letter
 

@@ -49,14 +49,10 @@ class TextForm:
         self.with_capitals += text.lower() != text
 
     @property
-    def is_tokenised(self) -> bool:
-        """Whether the text is clearly tokenised."""
-        return self.separate >= max(_MIN_MARKS, _MIN_SHARE * (self.separate + self.joined))
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the text is clearly plain."""
-        return self.joined >= max(_MIN_MARKS, _MIN_SHARE * (self.separate + self.joined))
+    def is_tokenised(self) -> bool | None:
+        """Whether the text is tokenised or plain, None if it is neither clearly."""
+        needed = max(_MIN_MARKS, _MIN_SHARE * (self.separate + self.joined))
+        return True if self.separate >= needed else False if self.joined >= needed else None
 
     @property
     def is_lower_cased(self) -> bool:
@@ -65,7 +61,7 @@ class TextForm:
 
     def difference(self, other: TextForm) -> str | None:
         """Describe how the form of another text differs, if it clearly does."""
-        if (self.is_plain and other.is_tokenised) or (self.is_tokenised and other.is_plain):
+        if {self.is_tokenised, other.is_tokenised} == {True, False}:
             return "one is tokenised and the other is plain text"
         if (self.escapes > 0) != (other.escapes > 0):
             return "one has Moses' escapes, as &apos;, and the other has none"
@@ -101,7 +97,7 @@ def warn_about_form(
             f"{name}: looks tokenised ({form.separate} {marks} separate tokens), but is treated as plain text; give "
             f"{spelled('tokenised')} to `build`, or {prepared} if the text is like that in the system's corpus/"
         )
-    if form.is_plain and tokenised:
+    if form.is_tokenised is False and tokenised:
         log(
             f"{name}: looks like plain text ({form.joined} {marks} joined to a word), but is treated as tokenised; "
             f"leave out {spelled('tokenised')} or {prepared}"

@@ -75,17 +75,7 @@ def build_tables(
 
     The tables are byte for byte those of train-model.perl with `-reordering msd-bidirectional-fe` and its other
     defaults, except that the lexical tables, which Moses leaves unordered, are sorted. They do not depend on
-    `processes` and `scheduler`, which are those of `start_workers`.
-
-    Args:
-        source: words separated by spaces.
-        target: its translation, line by line.
-        alignment: Pharaoh format, source first.
-        folder: the output folder.
-        max_phrase_length: from 1 to 7.
-        processes: number of processes; None for all cores.
-        scheduler: address of a Dask scheduler.
-        progress: receives the progress.
+    `processes` and `scheduler` (see `start_workers`).
     """
     with TemporaryDirectory(prefix=".partitions.", dir=folder) as scratch:
         corpus = read_aligned_corpus(source, target, alignment)
@@ -148,7 +138,6 @@ def _write_tables(
 
 
 def _move(member: Path, stream: BinaryIO) -> None:
-    """Append a compressed file as a gzip member, and remove it."""
     with member.open("rb") as file:
         shutil.copyfileobj(file, stream)
     member.unlink()
@@ -190,14 +179,12 @@ class _Tasks:
         return array
 
     def table(self, partition: int, name: str) -> Path:
-        """Return the file with the lines of a partition in one of the tables."""
         return self.folder / f"{partition}.{name}"
 
     def extract(self, batch: tuple[int, int, int]) -> tuple[Offsets, NDArray[np.int32]]:
         """Write the instances of batch `number`, the sentences `first` to before `end`, sorted by partition.
 
-        Returns:
-            The offset of each partition in the file, and the count of the target phrase of each length at each word.
+        Return the offset of each partition in the file, and the count of the target phrase of each length at each word.
         """
         number, first, end = batch
         aligned = AlignedSentences(*map(self.read, AlignedSentences._fields))

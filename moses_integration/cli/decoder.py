@@ -12,9 +12,8 @@ from pathlib import Path
 
 from moses_integration.decoder.declaration import declare_model
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.output import Translation
 from moses_integration.decoder.phrases import require_words, words_of
-from moses_integration.decoder.pool import start_decoders
+from moses_integration.decoder.pool import Translation, start_decoders
 from moses_integration.decoder.settings import read_settings
 from moses_integration.decoder.switches import HELP, Switches
 from moses_integration.ini import MosesIni

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from moses_integration.decoder.phrases import Feature, Floats, Indices, Words
-from moses_integration.decoder.table_lines import Wanted
 from phrasescore.errors import UserError
 from phrasescore.lm.ngram_model import as_text, load_kenlm, require_log_probs
 
 if TYPE_CHECKING:
     import kenlm
 
+    from moses_integration.decoder.tables import Wanted
     from moses_integration.decoder.translation_options import Options
 
 LN_10 = 2.30258509299405

@@ -23,7 +23,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 from moses_integration.decoder.context import ContextFeature, LanguageModel
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from moses_integration.decoder.position_tags import strip_tags
-from moses_integration.decoder.table_lines import Wanted
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of
 from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
@@ -34,6 +33,7 @@ from phrasescore.vocabulary import UNKNOWN
 from phrasescore.words import hash_word, quote
 
 if TYPE_CHECKING:
+    from moses_integration.decoder.tables import Wanted
     from moses_integration.decoder.translation_options import Options
 
 _affiliations = cache(affiliations)

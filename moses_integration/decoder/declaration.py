@@ -23,8 +23,7 @@ from moses_integration.decoder.phrases import (
 )
 from moses_integration.decoder.reordering import Distortion, LexicalReordering
 from moses_integration.decoder.settings import MOST, DecoderSettings, UnsupportedError
-from moses_integration.decoder.table_lines import AllPhrases, Wanted
-from moses_integration.decoder.tables import PhraseTable
+from moses_integration.decoder.tables import AllPhrases, PhraseTable, Wanted
 from moses_integration.ini import FeatureLine, MosesIni, parse_truth, quote_text
 from phrasescore.errors import UserError
 from phrasescore.table.entry import Factors

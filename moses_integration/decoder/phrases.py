@@ -8,14 +8,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.decoder.table_lines import Wanted
 from phrasescore.errors import UserError
 from phrasescore.table.entry import LOWEST_LOG, SURFACE, Factors
 from phrasescore.words import split_words
+
+if TYPE_CHECKING:
+    from moses_integration.decoder.tables import Wanted
 
 Words = tuple[bytes, ...]
 Floats = NDArray[np.float64]

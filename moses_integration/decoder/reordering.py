@@ -14,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from moses_integration.decoder.phrases import Feature, Floats, Indices, TargetPhrase, Words
-from moses_integration.decoder.table_lines import Wanted
-from moses_integration.decoder.tables import ReorderingTable
-from moses_integration.ini.feature_line import ReorderingType
+from moses_integration.decoder.tables import ReorderingTable, Wanted
+from moses_integration.ini.lines import ReorderingType
 
 RELATIONS = MONOTONE, SWAP, LEFT, RIGHT = range(4)
 """Position of a phrase relative to the previous one: adjacent after, adjacent before, elsewhere left, right."""

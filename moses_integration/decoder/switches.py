@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from moses_integration.decoder.output import Translating
+from moses_integration.decoder.pool import Translating
 from moses_integration.decoder.settings import MOST, is_on
 from moses_integration.ini import MosesIni
 from phrasescore.configuration import nearest

@@ -25,7 +25,7 @@ from moses_integration.building.aligned_corpus import Corpus, read_aligned_corpu
 from moses_integration.building.extraction import LONGEST_PHRASE
 from moses_integration.building.language_model import ORDERS, build_language_model
 from moses_integration.building.preparation import SystemText
-from moses_integration.building.system_folder import CORPUS, REPORT
+from moses_integration.building.system import CORPUS, REPORT
 from moses_integration.building.translation_tables import (
     PHRASE_TABLE,
     REORDERING_TABLE,

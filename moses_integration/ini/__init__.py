@@ -9,8 +9,7 @@ from moses_integration.ini.additions import (
     require_pairs_of,
     score_count,
 )
-from moses_integration.ini.feature_line import IN_CONTEXT, FeatureLine
-from moses_integration.ini.lines import IGNORED, parse_truth, quote_text, split_fields
+from moses_integration.ini.lines import IGNORED, IN_CONTEXT, FeatureLine, parse_truth, quote_text, split_fields
 from moses_integration.ini.moses_ini import LABEL, MosesIni, Weights, files_at
 
 __all__ = [

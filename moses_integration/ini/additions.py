@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from moses_integration.ini.feature_line import IN_CONTEXT, FeatureLine
-from moses_integration.ini.lines import split_fields
+from moses_integration.ini.lines import IN_CONTEXT, FeatureLine, split_fields
 from moses_integration.ini.moses_ini import LABEL, PATHS, MosesIni, files_at
 from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE, open_input, read_lines

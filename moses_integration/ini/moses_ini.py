@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from moses_integration.ini.feature_line import IN_CONTEXT, FeatureLine
 from moses_integration.ini.lines import (
     IGNORED,
+    IN_CONTEXT,
     TRIMMED,
+    FeatureLine,
     IniLines,
     quote_text,
     read_lines,

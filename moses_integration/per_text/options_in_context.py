@@ -17,7 +17,7 @@ from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.model import LogLinearModel, Translations, forget_oldest
 from moses_integration.decoder.phrases import Floats, TableScores, Words, spans
 from moses_integration.decoder.settings import DecoderSettings
-from moses_integration.decoder.table_lines import AllPhrases
+from moses_integration.decoder.tables import AllPhrases
 from moses_integration.decoder.translation_options import Options, assemble_options
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.context_columns import occurrences_of

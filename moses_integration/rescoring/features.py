@@ -57,7 +57,7 @@ class FeatureSpec:
 
     @classmethod
     def parse(cls, text: str) -> FeatureSpec:
-        """Parse `LABEL=[COLUMN:]PATH`; raise a ValueError if it is malformed."""
+        """Parse `LABEL=[COLUMN:]PATH`, or raise a ValueError."""
         label, _, rest = text.partition("=")
         found = _SPEC.fullmatch(rest)
         if not LABEL.fullmatch(label):
@@ -152,7 +152,6 @@ class _Values:
     scorer: PhraseScorer
     workers: Workers
     columns: list[Column] = field(default_factory=list)
-    """The columns that the features use."""
     words: WordCounts | None = None
     """Word counts of the distinct pairs so far."""
     _known: dict[_Pair, list[float]] = field(default_factory=dict)
@@ -179,7 +178,6 @@ class _Values:
 
 
 def _phrase_pairs(sentence: Words, entry: NbestEntry) -> list[_Pair]:
-    """Return the phrase pairs of an entry's derivation; an untranslated word is paired with itself."""
     segments = segments_of(entry)
     if not cover_once(segments, len(sentence)):
         raise ListFault(
@@ -192,7 +190,6 @@ def _phrase_pairs(sentence: Words, entry: NbestEntry) -> list[_Pair]:
 
 
 def _sentence_pair(sentence: Words, entry: NbestEntry) -> list[_Pair]:
-    """Return the sentence and its translation as one pair."""
     return [_Pair(entry.sentence, 0, len(sentence), b" ".join(sentence), b" ".join(words_of(entry.words)))]
 
 
@@ -201,12 +198,8 @@ def load_features(
 ) -> list[ListFeature]:
     """Load the scorers of features.
 
-    Args:
-        specs: the features.
-        device: device and precision of the networks.
-        backoff: n-gram model, ARPA or KenLM binary, for words outside the shortlist of a neural language model.
-            Without it, the scores are not a probability distribution.
-        workers: for parallel scoring; None to score in this process.
+    Without `backoff`, an n-gram model for words outside the shortlist, the scores of a neural language model are not a
+    probability distribution.
     """
 
     @cache

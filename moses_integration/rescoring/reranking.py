@@ -4,6 +4,14 @@ Rescoring supports features that are too slow for the search, or that need the c
 only for the few hundred best translations. The list may be from any decoder that writes Moses' n-best lists.
 
 Features of the ini that are not in the list, such as UnknownWordPenalty, are ignored, as in tuning.
+
+Minimum Bayes risk ranks translations by their expected BLEU instead of their totals (Kumar and Byrne, "Minimum
+Bayes-Risk Decoding for Statistical Machine Translation", NAACL 2004). BLEU(E, E') is the smoothed BLEU of E with E' as
+its reference:
+
+    gain(E) = Σ over the n-best list of p(E') BLEU(E, E'),    p = softmax of scale times total
+
+Shapes: E entries of a list, K components of a feature, S scales, T distinct translations of a sentence.
 """
 
 from __future__ import annotations
@@ -20,21 +28,26 @@ from moses_integration.decoder.phrases import words_of
 from moses_integration.ini import Weights
 from moses_integration.nbest import ListFault, NbestEntry, format_number
 from moses_integration.rescoring.features import ListFeature
-from moses_integration.tuning.bleu import bleu, smoothed_bleu
-from moses_integration.tuning.candidates import Candidates, component_names
+from moses_integration.tuning.bleu import (
+    STATISTICS,
+    References,
+    bleu,
+    bleu_statistics,
+    pairwise_statistics,
+    smoothed_bleu,
+)
+from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import evaluate, optimise
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.errors import UserError
 
 ADDED = "Added0"
 """Feature of united lists: 1 for a translation that the first list does not have."""
+_SCALES = tuple(2.0**exponent for exponent in range(-3, 9))
 
 
 def unite(first: Sequence[NbestEntry], others: Iterable[Sequence[NbestEntry]]) -> list[NbestEntry]:
-    """Return the first list with the translations that only other lists have, and with the feature `ADDED`.
-
-    The other features of an added translation are those of the sentence's first, which is its best, in the first list.
-    """
+    """Return the first list with the translations that only other lists have, and with the feature `ADDED`."""
     if first:
         check_new(first[0], [ADDED])
     best: dict[int, NbestEntry] = {}
@@ -49,8 +62,8 @@ def unite(first: Sequence[NbestEntry], others: Iterable[Sequence[NbestEntry]]) -
         for entry in other:
             if (entry.sentence, entry.words) not in known:
                 known.add((entry.sentence, entry.words))
-                # With these features, the weight of ADDED is the distance to the best total. With features of 0, it
-                # would be a total, which differs from sentence to sentence.
+                # With the features of the sentence's best entry, the weight of ADDED is the distance to the best total.
+                # With features of 0, it would be a total, which differs from sentence to sentence.
                 added = replace(best[entry.sentence], words=entry.words, extras=entry.extras)
                 united.append(added.with_feature(ADDED, [1]))
     return sorted(united, key=lambda entry: entry.sentence)
@@ -95,7 +108,7 @@ def add_scores(
 
 
 def check_new(entry: NbestEntry, labels: Iterable[str]) -> None:
-    """Raise a ListFault unless the labels of new features are unique; `entry` is any entry of the list."""
+    """Raise a ListFault unless the labels of new features are unique."""
     taken = set(entry.features())
     for label in labels:
         if label in taken:
@@ -104,16 +117,15 @@ def check_new(entry: NbestEntry, labels: Iterable[str]) -> None:
 
 
 def check_dense(entries: Iterable[NbestEntry], dense: Container[str]) -> None:
-    """Raise a ListFault if a list has sparse features, which Moses writes, with a `_`, only where they are not 0.
+    """Raise a ListFault if a list has sparse features, which Moses writes only where they are not 0.
 
-    `dense` contains the labels of features that are known to be dense.
+    Their labels have a `_`; `dense` are labels that are known to be dense.
     """
     for entry in entries:
-        if b"_" in entry.scores:
-            sparse = next((label for label in entry.features() if "_" in label and label not in dense), None)
-            if sparse is not None:
+        for label in entry.features() if b"_" in entry.scores else ():
+            if "_" in label and label not in dense:
                 raise ListFault(
-                    f"has the sparse feature {sparse} in sentence {entry.sentence}, and only what all translations "
+                    f"has the sparse feature {label} in sentence {entry.sentence}, and only what all translations "
                     "have can be weighed here; take such features out of the list, or decode without them"
                 )
 
@@ -144,8 +156,8 @@ def tune_on_list(candidates: Candidates, start: Weights, seed: int, *, restarts:
 
     `start` has initial weights of exactly the list's features, in the same order.
     """
-    start_F = _vector(candidates, start)
-    optimum = optimise(candidates, start_F[np.newaxis], restarts=restarts, seed=seed, processes=processes)
+    start_1F = _vector(start)[np.newaxis]
+    optimum = optimise(candidates, start_1F, restarts=restarts, seed=seed, processes=processes)
     found = iter(optimum.weights_F.tolist())
     weights = {label: [next(found) for _ in values] for label, values in start.items()}
     return Tuning(seed, weights, 100 * optimum.bleu)
@@ -153,7 +165,7 @@ def tune_on_list(candidates: Candidates, start: Weights, seed: int, *, restarts:
 
 def list_bleu(candidates: Candidates, weights: Weights) -> float:
     """Return the BLEU, from 0 to 100, of the 1-best translations of a list under weights of exactly its features."""
-    return 100 * evaluate(candidates, _vector(candidates, weights))
+    return 100 * evaluate(candidates, _vector(weights))
 
 
 def oracle_bleu(candidates: Candidates) -> float:
@@ -189,12 +201,41 @@ def best_of(ranked: Sequence[NbestEntry], sentence_count: int) -> list[bytes]:
     return [best.get(sentence, b"") for sentence in range(sentence_count)]
 
 
-def _vector(candidates: Candidates, weights: Weights) -> NDArray[np.float64]:
-    """Return weights as an array, [F]; check that their order is that of the candidates' features."""
-    names = component_names(weights)
-    if names != candidates.names:
-        raise ListFault(
-            f"has the features {' '.join(candidates.names)}, the weights are for {' '.join(names)}; give "
-            "weights that belong to this list"
-        )
+def _vector(weights: Weights) -> NDArray[np.float64]:
     return np.array([weight for values in weights.values() for weight in values], np.float64)
+
+
+def rank_by_gain(entries: Sequence[NbestEntry], scale: float) -> list[NbestEntry]:
+    """Return a list with gains as totals, sorted by sentence and descending gain; the sort is stable."""
+    ranked = []
+    for _, group in groupby(entries, key=lambda entry: entry.sentence):
+        listed = list(group)
+        [gain_E] = _gains(listed, [scale])
+        order = np.argsort(-gain_E, kind="stable").tolist()
+        ranked += [replace(listed[index], total=format_number(gain_E[index])) for index in order]
+    return ranked
+
+
+def tune_scale(entries: Sequence[NbestEntry], references: References) -> tuple[float, float]:
+    """Return the scale of the highest BLEU of a dev set, and this BLEU, from 0 to 100."""
+    statistics_S9 = np.zeros((len(_SCALES), STATISTICS), np.int64)
+    for sentence, group in groupby(entries, key=lambda entry: entry.sentence):
+        listed = list(group)
+        chosen_S = _gains(listed, _SCALES).argmax(axis=1).tolist()
+        statistics_S9 += bleu_statistics(references[sentence], [listed[index].words for index in chosen_S])
+    bleu_S = 100 * bleu(statistics_S9)
+    best = int(bleu_S.argmax())
+    return _SCALES[best], float(bleu_S[best])
+
+
+def _gains(entries: Sequence[NbestEntry], scales: Sequence[float]) -> NDArray[np.float64]:
+    """Return the gains of the translations of one sentence under each scale, [S, E]."""
+    numbers: dict[bytes, int] = {}
+    number_E = [numbers.setdefault(entry.words, len(numbers)) for entry in entries]
+    total_E = np.array([float(entry.total) for entry in entries])
+    weight_ES = np.exp(np.outer(total_E - total_E.max(), scales))
+    weight_TS = np.zeros((len(numbers), len(scales)))
+    np.add.at(weight_TS, number_E, weight_ES)
+    bleu_TT = smoothed_bleu(pairwise_statistics(list(numbers)))
+    gain_TS: NDArray[np.float64] = bleu_TT @ weight_TS / weight_ES.sum(axis=0)
+    return gain_TS[number_E].T

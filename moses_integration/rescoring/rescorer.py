@@ -20,7 +20,6 @@ from moses_integration.rescoring.features import (
     needs_backoff,
     share_scoring,
 )
-from moses_integration.rescoring.minimum_risk import rank_by_gain, tune_scale
 from moses_integration.rescoring.reranking import (
     ADDED,
     add_scores,
@@ -28,9 +27,11 @@ from moses_integration.rescoring.reranking import (
     check_dense,
     list_bleu,
     oracle_bleu,
+    rank_by_gain,
     rerank,
     starting_weights,
     tune_on_list,
+    tune_scale,
     unite,
 )
 from moses_integration.rescoring.tuned_weights import TunedWeights
@@ -66,10 +67,7 @@ class Rescorer:
     def tune(
         self, output: Path, dev: DevSet, ini: MosesIni | None, seeds: Sequence[int], restarts: int, facts: Any
     ) -> list[Tuning]:
-        """Tune the weights of all features on the list of a dev set, and write the best ones with a report.
-
-        Without the ini of the list, weights start from 1. `facts` are further facts for the report.
-        """
+        """Tune the weights of all features on the list of a dev set, and write the best ones with a report."""
         source = list(map(strip_tags, dev.sentences))
         entries = self._read(source, [feature.label for feature in ini.features()] if ini else ())
         if not entries:
@@ -146,7 +144,6 @@ class Rescorer:
         return unite(lists[0], lists[1:]) if len(lists) > 1 else lists[0]
 
     def _weights_of_list(self, ini: MosesIni | None, entry: NbestEntry) -> Weights:
-        """Return the ini's weights for the features of an entry; without an ini all are 1."""
         if ini is None:
             return {label: [float(label != ADDED)] * len(values) for label, values in entry.features().items()}
         try:
@@ -186,11 +183,11 @@ class Rescorer:
     ) -> tuple[list[NbestEntry], dict[str, float]]:
         """Return the list with the new features, and the seconds that each took, by label."""
         seconds: dict[str, float] = {}
-        laps = [time.monotonic()]
+        started = time.monotonic()
 
         def report(feature: ListFeature) -> None:
-            laps.append(time.monotonic())
-            seconds[feature.label] = round(laps[-1] - laps[-2], 1)
+            nonlocal started
+            seconds[feature.label], started = round(time.monotonic() - started, 1), time.monotonic()
             unknown, words = "", feature.found.words if isinstance(feature, ScorerFeature) else None
             if words is not None and words.target:
                 # Unknown words show that the text was prepared differently from the network's training text.

@@ -11,7 +11,7 @@ import numpy as np
 
 from moses_integration.ini import Weights
 from moses_integration.nbest import NbestEntry
-from moses_integration.rescoring.features import FeatureSpec, ListFeature, needs_backoff
+from moses_integration.rescoring.features import FeatureSpec, ListFeature
 from moses_integration.rescoring.reranking import check_fit, check_new
 from phrasescore.errors import UserError, spelled
 from phrasescore.files import sha256_of, write_json
@@ -83,10 +83,7 @@ class TunedWeights:
         write_json(self.path, content)
 
     def choices(self, given: Sequence[FeatureSpec]) -> list[FeatureSpec]:
-        """Return the features; a given feature replaces the saved feature with the same label and column.
-
-        A feature from a file of numbers must be given, because the numbers belong to a list.
-        """
+        """Return the features; a given feature replaces the saved feature with the same label and column."""
         replaced = {spec.label: spec for spec in given}
         for spec in given:
             if (spec.label, spec.column) not in {(one.label, one.column) for one in self.scorers}:
@@ -108,11 +105,7 @@ class TunedWeights:
         check_fit(entry.features(), {label: of for label, of in self.weights.items() if label not in self.digests})
 
     def require_same(self, specs: Sequence[FeatureSpec], features: Sequence[ListFeature], backoff: Path | None) -> None:
-        """Raise an error unless the weights were tuned with these models; `features` are the `specs`, loaded."""
-        if backoff is None and any(map(needs_backoff, specs)):
-            raise UserError(
-                f"{self.path}: does not say which n-gram model its language model was used with; tune again"
-            )
+        """Raise an error unless the weights were tuned with these models; `features` are `specs`, loaded."""
         if backoff and sha256_of(backoff) != self.backoff_digest:
             raise UserError(
                 f"{backoff}: is not the n-gram model that {self.path} was tuned with; give that one by "
@@ -127,7 +120,6 @@ class TunedWeights:
 
 
 def _weight(value: Any) -> float:
-    """Return a JSON value as a weight; raise a ValueError unless it is a number in the range of 32-bit floats."""
     # In Python, bool is a subclass of int.
     if type(value) not in (int, float) or not abs(value) <= _LARGEST_WEIGHT:
         raise ValueError

@@ -22,7 +22,7 @@ from moses_integration.decoder.graph import Derivation
 from moses_integration.decoder.phrases import TargetPhrase, Words, words_of
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import read_settings
-from moses_integration.decoder.table_lines import AllPhrases
+from moses_integration.decoder.tables import AllPhrases
 from moses_integration.decoder.translation_options import Options, collect_options
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.context_sections import networks_of, without_columns

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.building.translation_tables import TableCounts, build_tables
-from moses_integration.decoder.output import Translating
 from moses_integration.decoder.phrases import require_words, words_of
-from moses_integration.decoder.pool import DecoderPool, start_decoders
+from moses_integration.decoder.pool import DecoderPool, Translating, start_decoders
 from moses_integration.decoder.settings import UnsupportedError
 from moses_integration.ini import MosesIni, Weights, quote_text
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Translate, TuningRequest

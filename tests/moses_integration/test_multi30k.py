@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from moses_integration.decoder.declaration import load_model
-from moses_integration.decoder.output import translation_line
 from moses_integration.decoder.phrases import Words, words_of
+from moses_integration.decoder.pool import translation_line
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.building.training_text import clean
+from moses_integration.building.aligned_corpus import clean
 from phrasescore.errors import UserError
 
 GOOD = ("a b", "x y z")

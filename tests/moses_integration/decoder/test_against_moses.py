@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.decoder.output import nbest_entry
+from moses_integration.decoder.pool import nbest_entry
 from moses_integration.nbest import NbestEntry, Segment, read_nbest, segments_of
 from tests.moses_integration.decoder.searching import UNLIMITED, decode
 from tests.moses_integration.decoder.small_system import random_system

@@ -9,8 +9,8 @@ import pytest
 
 from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import words_of
+from moses_integration.decoder.pool import nbest_entry
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.ini import MosesIni

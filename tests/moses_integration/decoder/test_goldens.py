@@ -13,8 +13,8 @@ import pytest
 
 from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.output import nbest_entry, translation_line
 from moses_integration.decoder.phrases import Words, words_of
+from moses_integration.decoder.pool import nbest_entry, translation_line
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import DecoderSettings, read_settings
 from moses_integration.ini import MosesIni

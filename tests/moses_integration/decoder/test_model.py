@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from moses_integration.decoder.declaration import KINDS, FeatureKind, declare_model, load_model
-from moses_integration.decoder.output import Translating
 from moses_integration.decoder.phrases import Floats, PhraseFeature, TargetPhrase, Words
-from moses_integration.decoder.pool import SentenceDecoder
+from moses_integration.decoder.pool import SentenceDecoder, Translating
 from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError

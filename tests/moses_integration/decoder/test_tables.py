@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from moses_integration.decoder.phrases import TargetPhrase
-from moses_integration.decoder.table_lines import AllPhrases
-from moses_integration.decoder.tables import PhraseTable, ReorderingTable
+from moses_integration.decoder.tables import AllPhrases, PhraseTable, ReorderingTable
 from moses_integration.ini import score_count
 from phrasescore.errors import UserError
 from phrasescore.table.entry import cut_source

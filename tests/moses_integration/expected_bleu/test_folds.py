@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moses_integration.building.aligned_corpus import Corpus
-from moses_integration.building.system_folder import has_start_weights
+from moses_integration.building.system import has_start_weights
 from moses_integration.building.translation_tables import build_tables
 from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.settings import DecoderSettings

@@ -13,9 +13,8 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Floats, Words
-from moses_integration.decoder.pool import SentenceDecoder
+from moses_integration.decoder.pool import SentenceDecoder, nbest_entry
 from moses_integration.decoder.position_tags import MARK, strip_tags, tag_word
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, add_columns_in_context

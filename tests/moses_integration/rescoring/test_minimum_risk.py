@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from moses_integration.nbest import NbestEntry
-from moses_integration.rescoring.minimum_risk import rank_by_gain, tune_scale
+from moses_integration.rescoring.reranking import rank_by_gain, tune_scale
 from moses_integration.tuning.bleu import bleu_statistics, pairwise_statistics, smoothed_bleu
 from tests.moses_integration.corpus_bleu import corpus_bleu
 
