@@ -49,13 +49,13 @@ class ContextFeature(Feature, ABC):
 
     @abstractmethod
     def begin(self, options: Options) -> int:
-        """Start a sentence and return its initial state; `extend` refers to these options by index."""
+        """Return the initial state of a sentence; `extend` refers to these options by index."""
 
     @abstractmethod
     def extend(self, states_N: Indices, options_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
-        """Return the values [N, K] of options after these states, without those of `alone`, and the new states.
+        """Return the values [N, K] of options after states, without those of `alone`, and the new states.
 
-        With `is_end`, the sentences end with these options.
+        With `is_end`, the sentence ends with these options.
         """
 
 
@@ -99,21 +99,18 @@ class LanguageModel(ContextFeature):
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
         """Return ln p of the words whose n-gram is inside the phrase; estimate the others by shorter n-grams."""
-        score_TL = [self._without_context(phrase) for phrase in phrases]
+        score_TL: list[list[float]] = []
+        before, after = self._new_state(), self._new_state()
+        for phrase in phrases:
+            self._model.NullContextWrite(before)
+            score_TL.append([])
+            for word in phrase:
+                score_TL[-1].append(self._model.BaseScore(before, as_text(word), after))
+                before, after = after, before
         full_T1 = np.array([sum(score_L) for score_L in score_TL], np.float64)[:, None]
         inside_T1 = np.array([sum(score_L[self._context :]) for score_L in score_TL], np.float64)[:, None]
         require_log_probs(full_T1, self.path)
         return inside_T1 * LN_10, full_T1 * LN_10 - inside_T1 * LN_10
-
-    def _without_context(self, phrase: Words) -> list[float]:
-        """Return log10 p of each word given the previous words of the phrase."""
-        before, after = self._new_state(), self._new_state()
-        self._model.NullContextWrite(before)
-        score_L = []
-        for word in phrase:
-            score_L.append(self._model.BaseScore(before, as_text(word), after))
-            before, after = after, before
-        return score_L
 
     def begin(self, options: Options) -> int:
         """Return the state of `<s>`."""
@@ -169,9 +166,8 @@ class LanguageModel(ContextFeature):
         return score, self._number(after)
 
     def _number(self, state: kenlm.State) -> int:
-        number = self._state_numbers.get(state)
-        if number is None:
-            number = self._state_numbers[state] = len(self._states)
+        number = self._state_numbers.setdefault(state, len(self._states))
+        if number == len(self._states):
             self._states.append(state)
         return number
 

@@ -77,7 +77,7 @@ class SearchGraph:
     root = 0
 
     def __init__(self, model: LogLinearModel, options: Options, begin: Sequence[int]) -> None:
-        """Make a graph of the empty hypothesis, with the initial states `begin` of the context features."""
+        """Take the initial states `begin` of the context features."""
         self._model, self._options = model, options
         none, states = np.array([NO_OPTION]), np.array([begin], np.int64).reshape(1, -1)
         self.kept = Hypotheses(none, none, np.zeros(1), np.zeros((1, len(model.context_weights))), states)
@@ -96,13 +96,9 @@ class SearchGraph:
         return self._last
 
     def add_arcs(self, candidates: Hypotheses, kept_H: Indices, winners_H: Indices, winner_N: Indices) -> None:
-        """Add the candidates that lost to the hypotheses `kept_H` of a stack.
+        """Add the candidates of a stack that lost to its hypotheses, which `add` returned and `winners_H` were before.
 
-        Args:
-            candidates: all candidates of the stack.
-            kept_H: indices that `add` returned.
-            winners_H: the candidates that these hypotheses were.
-            winner_N: for each candidate, its winner's position in `winners_H`, or beyond it if the winner was pruned.
+        `winner_N` is the position of each candidate's winner in `winners_H`, or beyond it if the winner was pruned.
         """
         is_loser_N = winner_N < len(kept_H)
         is_loser_N[winners_H] = False
@@ -119,7 +115,7 @@ class SearchGraph:
     # Derivations
 
     def best(self) -> Derivation | None:
-        """Return the best derivation, None if there is none."""
+        """Return the best derivation."""
         return next(iter(self.n_best(1, distinct=False)), None)
 
     def n_best(self, size: int, distinct: bool) -> list[Derivation]:

@@ -53,7 +53,7 @@ class LogLinearModel:
     """Features and weights."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
-        """Combine features, given in the order of moses.ini. Weights are 1, as in Moses."""
+        """Take features in the order of moses.ini, with weights of 1, as in Moses."""
         self.phrase_features = [one for one in features if isinstance(one, PhraseFeature)]
         self.jump_features = [one for one in features if isinstance(one, JumpFeature)]
         self.context_features = [one for one in features if isinstance(one, ContextFeature)]
@@ -98,7 +98,7 @@ class LogLinearModel:
         self._pruned = {}
 
     def weights(self) -> dict[str, list[float]]:
-        """Return the weights by label."""
+        """By label."""
         return {label: self.weights_F[columns].tolist() for label, columns in self.columns.items()}
 
     # Translations of source phrases
@@ -109,12 +109,9 @@ class LogLinearModel:
         Like Moses, rank them by the score without context plus the estimates of the language models, under the current
         weights (moses/TargetPhrase.cpp). A single word without translation is copied.
         """
-        if source not in self._pruned:
-            every = self.all_translations(source)
-            if every is None:
-                return None
+        if source not in self._pruned and (every := self.all_translations(source)):
             self._pruned[source] = every.take(self.best(every))
-        return self._pruned[source]
+        return self._pruned.get(source)
 
     def limit_cache(self, phrases: int) -> None:
         """Forget all translations except the best ones of the latest source phrases."""
@@ -135,10 +132,9 @@ class LogLinearModel:
             if not targets and len(source) == 1:
                 is_dropped = self.drop_unknown and not re.search(rb"[0-9]", source[0])
                 targets = [TargetPhrase(()) if is_dropped else TargetPhrase(source, None, ((0, 0),))]
-            if not targets:
-                return None
-            self._translations[source] = self._evaluate(source, targets)
-        return self._translations[source]
+            if targets:
+                self._translations[source] = self._evaluate(source, targets)
+        return self._translations.get(source)
 
     def count_unknown(self, sentence: Words) -> int:
         """Return the number of words of a sentence without a single-word entry in the table."""

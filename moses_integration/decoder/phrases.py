@@ -45,7 +45,7 @@ class Feature:
     decimals: int | None = None
     """Decimals of its values that another process reproduces, in which tuning compares translations; None for all."""
     factors: Factors = SURFACE
-    """The factor of target words that it uses, by its position in the words of the phrase table."""
+    """The factor of target words that it uses."""
 
     def __init__(self, label: str) -> None:
         self.label = label

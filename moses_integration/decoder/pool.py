@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from moses_integration.decoder.declaration import load_model
-from moses_integration.decoder.graph import Derivation, SearchGraph, Step
+from moses_integration.decoder.graph import Derivation, SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search
@@ -33,16 +33,14 @@ _CHUNK = 8
 
 
 class GraphTask(Protocol[Result_co]):
-    """A function of the search graph of a sentence. It must be picklable."""
+    """A picklable function of the search graph of a sentence."""
 
     @property
     def needs_arcs(self) -> bool:
         """Whether the task extracts n-best lists, which need recombined hypotheses."""
-        ...
 
     def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Result_co:
         """Return the result for a sentence."""
-        ...
 
 
 class SentenceDecoder:
@@ -53,7 +51,7 @@ class SentenceDecoder:
         self.model = load_model(ini, sentences, settings)
 
     def run(self, task: GraphTask[Result], number: int) -> Result:
-        """Decode one sentence and return the result of the task."""
+        """Return the result of a task for one sentence."""
         sentence = self._sentences[number]
         graph = Search(self.model, self._settings, sentence).run(task.needs_arcs)
         return task(number, sentence, self.model, graph)
@@ -80,7 +78,7 @@ class DecoderPool:
     def run(self, task: GraphTask[Result], weights: Weights) -> Iterator[Result]:
         """Yield the task's result for each sentence in order."""
         chunks = (range(first, min(first + _CHUNK, self._count)) for first in range(0, self._count, _CHUNK))
-        for results in map_ordered(_Decoding(self._text, task, dict(weights)), chunks, self._workers):
+        for results in map_ordered(partial(_decode, self._text, task, dict(weights)), chunks, self._workers):
             yield from results
 
 
@@ -95,13 +93,7 @@ def start_decoders(
 ) -> Iterator[DecoderPool]:
     """Yield a pool that decodes a text; each of its processes loads the system when it gets its first sentences.
 
-    Args:
-        ini: the system.
-        sentences: the text.
-        processes: see `start_workers`.
-        scheduler: see `start_workers`.
-        folder: that the workers of a scheduler share; by default that of temporary files.
-        settings: other settings than the ini's.
+    `folder` is one that the workers of a scheduler share, and `settings` replace those of the ini.
     """
     settings = settings or read_settings(ini)
     processes = max(1, min(processes or available_cores(), -(-len(sentences) // _CHUNK)))
@@ -120,18 +112,11 @@ def start_decoders(
             _decoder.cache_clear()
 
 
-@dataclass(frozen=True)
-class _Decoding(Generic[Result]):
-    """Decodes a chunk of a text in a worker."""
-
-    text: _Text
-    task: GraphTask[Result]
-    weights: Weights
-
-    def __call__(self, numbers: range) -> list[Result]:
-        decoder = _decoder(self.text)
-        decoder.model.set_weights(self.weights)
-        return [decoder.run(self.task, number) for number in numbers]
+def _decode(text: _Text, task: GraphTask[Result], weights: Weights, numbers: range) -> list[Result]:
+    """Decode a chunk of a text in a worker."""
+    decoder = _decoder(text)
+    decoder.model.set_weights(weights)
+    return [decoder.run(task, number) for number in numbers]
 
 
 @lru_cache(maxsize=1)
@@ -167,18 +152,15 @@ class Translating:
 
     @property
     def needs_arcs(self) -> bool:
-        """Whether n-best lists are wanted."""
+        """See `GraphTask`."""
         return self.nbest > 0
 
     def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Translation:
-        """Return the output for the sentence."""
-        found = graph.n_best(self.nbest, self.distinct) if self.nbest else graph.n_best(1, distinct=False)
+        """See `GraphTask`."""
+        found = graph.n_best(max(1, self.nbest), self.distinct and self.nbest > 0)
         entries = (nbest_entry(model, number, one, self.segmentation, self.alignment) for one in found[: self.nbest])
-        return Translation(
-            translation_line(found[0] if found else None, self.trace),
-            [entry.to_line() for entry in entries],
-            model.count_unknown(sentence),
-        )
+        line = translation_line(found[0] if found else None, self.trace)
+        return Translation(line, [entry.to_line() for entry in entries], model.count_unknown(sentence))
 
 
 def translation_line(derivation: Derivation | None, trace: bool = False) -> bytes:
@@ -195,33 +177,16 @@ def nbest_entry(
     model: LogLinearModel, sentence: int, derivation: Derivation, segmentation: bool, alignment: bool
 ) -> NbestEntry:
     """Return a derivation as an entry of an n-best list, with the values of the tuneable features."""
-    extras = []
-    if segmentation:
-        extras.append(
-            b" ".join(
-                _range(step.start, step.end) + b"=" + _range(first, last)
-                for step, first, last in _target_ranges(derivation)
-            )
-        )
-    if alignment:
-        links = [
-            b"%d-%d " % (step.start + source, first + target)
-            for step, first, _ in _target_ranges(derivation)
-            for source, target in sorted(step.target.alignment)
-        ]
-        extras.append(b"".join(links) or b" ")
+    ranges, links, first = [], [], 0
+    for step in derivation.steps:
+        end = first + len(step.target.words)
+        ranges.append(_range(step.start, step.end) + b"=" + _range(first, end - 1))
+        links += [b"%d-%d " % (step.start + s, first + t) for s, t in sorted(step.target.alignment)]
+        first = end
+    extras = [b" ".join(ranges)] * segmentation + [b"".join(links) or b" "] * alignment
     values = {f.label: derivation.values_F[model.columns[f.label]].tolist() for f in model.features if f.tuneable}
     words = b" ".join(derivation.words)
     return NbestEntry(sentence, words, format_features(values), format_number(derivation.score), tuple(extras))
-
-
-def _target_ranges(derivation: Derivation) -> Iterator[tuple[Step, int, int]]:
-    """Yield each step with the first and last word of its target range."""
-    first = 0
-    for step in derivation.steps:
-        end = first + len(step.target.words)
-        yield step, first, end - 1
-        first = end
 
 
 def _range(first: int, last: int) -> bytes:

@@ -95,11 +95,9 @@ class LexicalReordering(JumpFeature):
     """
 
     def __init__(self, label: str, kind: str, path: Path, has_target: bool) -> None:
-        """Make the feature for the value `kind` of `type=`; a ValueError names a type that is not supported.
-
-        The table has target phrases if the feature line has output factors, whatever the type says
-        (LR/LexicalReorderingTable.cpp).
-        """
+        """Take the value `kind` of `type=`; a ValueError names a type that is not supported."""
+        # The table has target phrases if the line has output factors, whatever the type says
+        # (LR/LexicalReorderingTable.cpp).
         super().__init__(label)
         self.path, self._has_target = path, has_target
         found = ReorderingType.parse(kind)
@@ -122,7 +120,7 @@ class LexicalReordering(JumpFeature):
         return np.array(found, np.float64).reshape(len(targets), self.width)
 
     def values(self, jumps: Jumps, previous_row_NK: Floats, row_NK: Floats) -> Floats:
-        """Return values [N, K]; in each block, only the class of the jump is not 0."""
+        """Return the values [N, K]; in each block, only the class of the jump is not 0."""
         values_NK = np.zeros_like(row_NK)
         n, relation_N = np.arange(len(row_NK)), jumps.relations()
         for column_R, from_NK in ((self._backward_R, row_NK), (self._forward_R, previous_row_NK)):

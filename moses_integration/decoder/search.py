@@ -79,7 +79,7 @@ class Search:
     def __init__(
         self, model: LogLinearModel, settings: DecoderSettings, sentence: Words, options: Options | None = None
     ) -> None:
-        """Prepare the search; without `options`, use those of the model's table."""
+        """Search with the given options, or those of the model's table."""
         self._model, self._settings, self._words = model, settings, len(sentence)
         self._options = options = options or collect_options(model, sentence, settings.longest_phrase)
         self._longest = int((options.span_end_S - options.span_start_S + 1).max(initial=1))

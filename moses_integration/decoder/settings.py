@@ -187,11 +187,8 @@ def _check_sections(ini: MosesIni) -> None:
 
 
 def is_on(values: Sequence[str]) -> bool:
-    """Return whether the values of a switch turn it on; a switch without value is on (moses/Parameter.cpp).
-
-    Raises:
-        ValueError: the value is not a truth value, or there are several, all of which Moses would ignore.
-    """
+    """Return whether the values of a switch turn it on, as none does (moses/Parameter.cpp), or raise a ValueError."""
+    # Moses would ignore all of them.
     if len(values) > 1:
         raise ValueError("has more than one value")
     return not values or parse_truth(values[0])

@@ -72,14 +72,14 @@ class Switches(dict[str, list[str]]):
         return switches
 
     def one(self, name: str, default: str | None = None) -> str:
-        """Return the first value of a switch."""
+        """Return the first value."""
         values = self.get(name, [] if default is None else [default])
         if not values:
             raise UsageError(f"-{name}: has no value; `phrasescore-decoder -h` lists the switches")
         return values[0]
 
     def whole(self, name: str, default: int, least: int = 0) -> int:
-        """Return the value of a switch as a number."""
+        """Return the value as a number."""
         value = self.one(name, str(default))
         if not re.fullmatch("[0-9]{1,10}", value) or int(value) < least:
             raise UsageError(f"-{name}: `{value}` is not a whole number from {least}; give one")

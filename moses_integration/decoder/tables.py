@@ -48,7 +48,6 @@ class TableLines(Protocol):
 
     def get(self, key: bytes, /) -> list[Line] | None:
         """Return the lines of a key, in the order of the table."""
-        ...
 
 
 @dataclass(frozen=True)
