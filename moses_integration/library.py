@@ -165,7 +165,6 @@ def _paths(files: Files) -> list[Path]:
 def _written(
     command: str, options: Mapping[str, Any], output: File | None, log: Log, progress: ProgressCallback = no_progress
 ) -> list[str]:
-    """Run a command that writes a text; return its lines."""
     with TemporaryDirectory(prefix="phrasescore.") as folder:
         text = Path(folder) / "text" if output is None else Path(output)
         _call(command, {**options, "output": text}, log, progress)
@@ -173,7 +172,6 @@ def _written(
 
 
 def _reported(command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback) -> dict[str, Any]:
-    """Run a command with a report; return the report."""
     with TemporaryDirectory(prefix="phrasescore.") as folder:
         report = Path(options.get("report") or Path(folder) / "report.json")
         _call(command, {**options, "report": report}, log, progress)

@@ -76,11 +76,9 @@ class NbestEntry:
         return features
 
     def with_feature(self, label: str, values: Sequence[float]) -> NbestEntry:
-        """Append a feature; the total does not change."""
         return replace(self, scores=self.scores + b" " + format_features({label: values}))
 
     def to_line(self) -> bytes:
-        """Return the line, including the line feed."""
         words = self.words + b" " if self.words else b""
         extras = [_BAR + (b" " + extra if extra.strip(b" ") else extra) for extra in self.extras]
         return b"%d ||| %s ||| %s ||| %s%s\n" % (self.sentence, words, self.scores, self.total, b"".join(extras))

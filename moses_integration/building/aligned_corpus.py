@@ -52,7 +52,6 @@ class Corpus(NamedTuple):
 
     @classmethod
     def in_folder(cls, folder: Path, name: str, languages: tuple[str, str]) -> Corpus:
-        """Return NAME.en, NAME.fr and NAME.align."""
         return cls(*(folder / f"{name}.{suffix}" for suffix in (*languages, "align")))
 
 
@@ -72,7 +71,6 @@ class Text:
 
     @property
     def null(self) -> int:
-        """Id of `NULL`."""
         return self.words.index(NULL)
 
 
@@ -88,7 +86,6 @@ class AlignedCorpus:
 
     @property
     def aligned(self) -> AlignedSentences:
-        """The positions without the words."""
         return AlignedSentences(self.source.offsets, self.target.offsets, self.source_P, self.target_P)
 
 

@@ -121,7 +121,6 @@ def align_together(corpus: Corpus, validation: Corpus, method: Method, processes
 
 
 def _train(method: Method, texts: tuple[Path, Path]) -> Positions:
-    """Return the source position of every target word."""
     stages = _models(method)
     model = stages[-1]
     model.emit_training_alignments = True

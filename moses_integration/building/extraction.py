@@ -113,7 +113,6 @@ class _Matrices:
 
 
 def _orientation(straight_I: NDArray[np.uint8], crossed_I: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the orientation by the points at the monotone corner and at the swap corner."""
     return np.where(straight_I == crossed_I, DISCONTINUOUS, np.where(straight_I, MONOTONE, SWAP)).astype(np.uint8)
 
 

@@ -63,7 +63,6 @@ class TextSettings:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Those of source and target."""
         return self.source_language, self.target_language
 
     def tokenised(self, lines: Iterable[bytes], language: str, processes: int | None = None) -> Iterator[str]:
@@ -162,7 +161,6 @@ class SystemText:
         write_lines(prepared, map(_encode, map(self._change_of_case(language), texts)))
 
     def source_preparation(self) -> Callable[[bytes], bytes]:
-        """Return a function that prepares a line of source text."""
         settings, language = self.settings, self.settings.source_language
         change = self._change_of_case(language)
         return lambda line: _encode(change(next(settings.tokenised([line], language, processes=1))))
@@ -200,7 +198,6 @@ class Truecaser:
 
     @classmethod
     def learn(cls, texts: Iterable[str]) -> Truecaser:
-        """Learn from tokenised lines."""
         counts: dict[str, Counter[str]] = {}
         for text in texts:
             for word, begins in _beginnings(text):

@@ -41,7 +41,6 @@ class TextForm:
     with_capitals: int = 0
 
     def add(self, text: str) -> None:
-        """Count a line."""
         self.separate += len(_SEPARATE.findall(text))
         self.joined += len(_JOINED.findall(text))
         self.escapes += len(_ESCAPED.findall(text))
@@ -60,7 +59,6 @@ class TextForm:
         return self.cased >= _MIN_LINES and self.with_capitals == 0
 
     def difference(self, other: TextForm) -> str | None:
-        """Describe how the form of another text differs, if it clearly does."""
         if {self.is_tokenised, other.is_tokenised} == {True, False}:
             return "one is tokenised and the other is plain text"
         if (self.escapes > 0) != (other.escapes > 0):

@@ -154,7 +154,6 @@ class _Tasks:
 
     @classmethod
     def prepare(cls, folder: Path, longest: int, corpus: AlignedCorpus, lexical_model: LexicalModel) -> _Tasks:
-        """Write the inputs of the tasks into a folder."""
         tasks = cls(folder, longest, -(-len(corpus.source.ids_N) // _WORDS_A_PARTITION) or 1)
         for name, array in corpus.aligned._asdict().items():
             tasks.write(name, array)
@@ -174,7 +173,6 @@ class _Tasks:
             file.write(np.ascontiguousarray(array).data)
 
     def read(self, name: str) -> NDArray[Any]:
-        """Return an array, memory-mapped."""
         array: NDArray[Any] = np.load(self.folder / f"{name}.npy", mmap_mode="r")
         return array
 

@@ -75,7 +75,6 @@ class LanguageModel(ContextFeature):
         self.path = path
 
     def load(self, wanted: Wanted = frozenset()) -> None:
-        """Load the model."""
         if not self.path.exists():
             raise UserError(f"{self.path}: does not exist, but the ini names it; fix the line")
         self._model = load_kenlm(self.path)
@@ -86,7 +85,6 @@ class LanguageModel(ContextFeature):
         self._start_anew()
 
     def _start_anew(self) -> None:
-        """Drop all states but those of `<s>` and of no context."""
         start, nothing = self._new_state(), self._new_state()
         self._model.BeginSentenceWrite(start)
         self._model.NullContextWrite(nothing)
@@ -113,7 +111,6 @@ class LanguageModel(ContextFeature):
         return inside_T1 * LN_10, full_T1 * LN_10 - inside_T1 * LN_10
 
     def begin(self, options: Options) -> int:
-        """Return the state of `<s>`."""
         if len(self._states) > _MOST_STATES:
             self._start_anew()
         self._phrase_O = options.phrase_O
@@ -137,7 +134,6 @@ class LanguageModel(ContextFeature):
         return score_N[:, None] * LN_10, state_N
 
     def _walk(self, state_N: Indices, word_LN: Indices) -> tuple[Floats, Indices]:
-        """Return log10 p of each word after a state and the words before it, and the last states."""
         score_LN, state_N = np.zeros(word_LN.shape), state_N.copy()
         for score_N, word_N in zip(score_LN, word_LN, strict=True):
             (word,) = np.nonzero(word_N)
@@ -145,7 +141,6 @@ class LanguageModel(ContextFeature):
         return score_LN, state_N
 
     def _step(self, state_N: Indices, word_N: Indices) -> tuple[Floats, Indices]:
-        """Return log10 p of a word after each state, and the next states."""
         key_N = (state_N << _WORD_BITS) + word_N
         slot_N = key_N % _CACHED
         score_N, next_N = self._cached_score[slot_N], self._cached_state[slot_N]

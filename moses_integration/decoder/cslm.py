@@ -65,7 +65,6 @@ class NeuralLanguageModelFeature(ContextFeature):
         """Distinct n-grams requested per batch, summed over batches, and how many of them the cache served."""
 
     def load(self, wanted: Wanted = frozenset()) -> None:
-        """Load the network and the back-off model."""
         from phrasescore.device import choose_device
         from phrasescore.lm.lm_scorer import NeuralLmScorer
 
@@ -88,7 +87,6 @@ class NeuralLanguageModelFeature(ContextFeature):
         return np.zeros_like(inside_T1), inside_T1 + outside_T1
 
     def begin(self, options: Options) -> int:
-        """Reset the states to the start of a sentence."""
         numbers: dict[tuple[int, tuple[int, ...]], int] = {}
         self._phrase_O = np.array([numbers.setdefault(key, len(numbers)) for key in self._phrases(options)], np.int64)
         words = [[self._word_id(word) for word in options.phrases[phrase]] for phrase, _ in numbers]
@@ -121,7 +119,6 @@ class NeuralLanguageModelFeature(ContextFeature):
             yield phrase, tuple(start + position for position in positions)
 
     def _source_windows(self, sentence: Words) -> Ids:
-        """Return the source windows of each word and the end of a sentence, empty ones without a source."""
         vocabulary = self._scorer.model.source_vocabulary
         if vocabulary is None:
             return np.zeros((1, 0), np.int32)
@@ -130,7 +127,6 @@ class NeuralLanguageModelFeature(ContextFeature):
         return source_windows(ids, self._scorer.source_window)[0][: len(sentence) + 1]
 
     def extend(self, states_N: Indices, options_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
-        """Return ln p of the options after these states, with `</s>` at the end, and the new states."""
         # Many hypotheses of a stack share the state and the phrase.
         phrase_N = self._phrase_O[options_N]
         pairs_P, pair_N = np.unique(states_N * len(self._length_T) + phrase_N, return_inverse=True)

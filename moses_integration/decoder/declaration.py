@@ -134,7 +134,6 @@ def declare_model(ini: MosesIni, *, factored_targets: bool = False) -> LogLinear
 
 
 def _target_factors(ini: MosesIni, *, is_factored: bool) -> list[str]:
-    """Return the factors of target words in the order of the phrase table."""
     named = ini.phrase_table().arguments.get("output-factor", "0")
     return named.split(",") if is_factored and re.fullmatch("0(,[1-9])+", named) else ["0"]
 
@@ -165,7 +164,6 @@ def _declare(ini: MosesIni, line: FeatureLine, target_factors: Sequence[str]) ->
 
 
 def _table_limit(ini: MosesIni, table: FeatureLine) -> int:
-    """Return the number of translations of a phrase that a decoder uses; 0 is no limit."""
     limit = table.arguments.get("table-limit", str(DEFAULT_TABLE_LIMIT))
     # int() limits the number of digits.
     if not re.fullmatch("[0-9]{1,10}", limit) or int(limit) > MOST:

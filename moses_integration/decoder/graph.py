@@ -39,7 +39,6 @@ class Hypotheses(NamedTuple):
     """States of the context features after the hypothesis."""
 
     def take(self, indices: Indices) -> Hypotheses:
-        """Return a selection."""
         return Hypotheses._make(column[indices] for column in self)
 
 
@@ -67,7 +66,6 @@ class Derivation:
 
     @property
     def words(self) -> Words:
-        """The translation."""
         return tuple(word for step in self.steps for word in step.target.words)
 
 
@@ -77,7 +75,6 @@ class SearchGraph:
     root = 0
 
     def __init__(self, model: LogLinearModel, options: Options, begin: Sequence[int]) -> None:
-        """Take the initial states `begin` of the context features."""
         self._model, self._options = model, options
         none, states = np.array([NO_OPTION]), np.array([begin], np.int64).reshape(1, -1)
         self.kept = Hypotheses(none, none, np.zeros(1), np.zeros((1, len(model.context_weights))), states)
@@ -109,13 +106,11 @@ class SearchGraph:
 
     @cached_property
     def _all(self) -> Hypotheses:
-        """All hypotheses, after the search."""
         return _joined((self.kept, *self._lost))
 
     # Derivations
 
     def best(self) -> Derivation | None:
-        """Return the best derivation."""
         return next(iter(self.n_best(1, distinct=False)), None)
 
     def n_best(self, size: int, distinct: bool) -> list[Derivation]:
@@ -197,7 +192,6 @@ class SearchGraph:
         return losers.tolist(), first_N.tolist(), loss_N.tolist()
 
     def _derivations(self, found: Sequence[tuple[float, list[int]]]) -> list[Derivation]:
-        """Return the derivations of scores and hypotheses (last to first)."""
         hypothesis_L = np.array([hypothesis for _, way in found for hypothesis in reversed(way)], np.int64)
         derivation_L = np.repeat(np.arange(len(found)), [len(way) for _, way in found])
         option_L = self._all.option_N[hypothesis_L]

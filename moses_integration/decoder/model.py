@@ -39,7 +39,6 @@ class Translations:
     """Label of a jump feature -> its rows [T, any width]."""
 
     def take(self, indices: Sequence[int]) -> Translations:
-        """Return a selection."""
         index = np.array(indices, np.int64)
         return Translations(
             [self.targets[i] for i in indices],
@@ -79,7 +78,6 @@ class LogLinearModel:
 
     @property
     def context_weights(self) -> Floats:
-        """Weights of the context features [X]."""
         weights_X: Floats = self.weights_F[self.context_columns]
         return weights_X
 
@@ -98,7 +96,6 @@ class LogLinearModel:
         self._pruned = {}
 
     def weights(self) -> dict[str, list[float]]:
-        """By label."""
         return {label: self.weights_F[columns].tolist() for label, columns in self.columns.items()}
 
     # Translations of source phrases
@@ -114,7 +111,6 @@ class LogLinearModel:
         return self._pruned.get(source)
 
     def limit_cache(self, phrases: int) -> None:
-        """Forget all translations except the best ones of the latest source phrases."""
         self._translations = {}
         forget_oldest(self._pruned, phrases)
 
@@ -137,7 +133,6 @@ class LogLinearModel:
         return self._translations.get(source)
 
     def count_unknown(self, sentence: Words) -> int:
-        """Return the number of words of a sentence without a single-word entry in the table."""
         found = [self.all_translations((word,)) for word in sentence]
         return sum(one is not None and one.targets[0].scores is None for one in found)
 

@@ -51,7 +51,6 @@ class Feature:
         self.label = label
 
     def words_of(self, target: TargetPhrase) -> Words:
-        """Return the words of a translation, reduced to the feature's factor."""
         return tuple(map(self.factors.network_words, target.words))
 
     def load(self, wanted: Wanted) -> None:
@@ -70,7 +69,6 @@ class WordPenalty(PhraseFeature):
     """Minus the number of target words (moses/FF/WordPenaltyProducer.cpp)."""
 
     def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
-        """Return values [T, 1]."""
         return np.array([[-float(len(target.words))] for target in targets])
 
 
@@ -78,7 +76,6 @@ class PhrasePenalty(PhraseFeature):
     """One per phrase pair, copied words included (moses/FF/PhrasePenalty.cpp)."""
 
     def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
-        """Return values [T, 1]."""
         return np.ones((len(targets), 1))
 
 
@@ -88,7 +85,6 @@ class UnknownWordPenalty(PhraseFeature):
     tuneable = False
 
     def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
-        """Return values [T, 1]."""
         return np.array([[LOWEST_LOG if target.scores is None else 0.0] for target in targets])
 
 
@@ -100,7 +96,6 @@ class TableScores(PhraseFeature):
         self.width = width
 
     def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
-        """Return values [T, K]."""
         zeros = (0.0,) * self.width
         rows = [zeros if target.scores is None else target.scores for target in targets]
         return np.array(rows, np.float64).reshape(len(targets), self.width)

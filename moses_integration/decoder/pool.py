@@ -39,8 +39,7 @@ class GraphTask(Protocol[Result_co]):
     def needs_arcs(self) -> bool:
         """Whether the task extracts n-best lists, which need recombined hypotheses."""
 
-    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Result_co:
-        """Return the result for a sentence."""
+    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Result_co: ...
 
 
 class SentenceDecoder:
@@ -51,7 +50,6 @@ class SentenceDecoder:
         self.model = load_model(ini, sentences, settings)
 
     def run(self, task: GraphTask[Result], number: int) -> Result:
-        """Return the result of a task for one sentence."""
         sentence = self._sentences[number]
         graph = Search(self.model, self._settings, sentence).run(task.needs_arcs)
         return task(number, sentence, self.model, graph)
@@ -59,8 +57,6 @@ class SentenceDecoder:
 
 @dataclass(frozen=True)
 class _Text:
-    """Sentences and the system that decodes them."""
-
     path: Path
     """File of the sentences; its unique name is the key of the cached decoder."""
     ini: MosesIni = field(compare=False)
@@ -76,7 +72,6 @@ class DecoderPool:
     _workers: Workers
 
     def run(self, task: GraphTask[Result], weights: Weights) -> Iterator[Result]:
-        """Yield the task's result for each sentence in order."""
         chunks = (range(first, min(first + _CHUNK, self._count)) for first in range(0, self._count, _CHUNK))
         for results in map_ordered(partial(_decode, self._text, task, dict(weights)), chunks, self._workers):
             yield from results
@@ -113,7 +108,6 @@ def start_decoders(
 
 
 def _decode(text: _Text, task: GraphTask[Result], weights: Weights, numbers: range) -> list[Result]:
-    """Decode a chunk of a text in a worker."""
     decoder = _decoder(text)
     decoder.model.set_weights(weights)
     return [decoder.run(task, number) for number in numbers]
@@ -152,11 +146,9 @@ class Translating:
 
     @property
     def needs_arcs(self) -> bool:
-        """See `GraphTask`."""
         return self.nbest > 0
 
     def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Translation:
-        """See `GraphTask`."""
         found = graph.n_best(max(1, self.nbest), self.distinct and self.nbest > 0)
         entries = (nbest_entry(model, number, one, self.segmentation, self.alignment) for one in found[: self.nbest])
         line = translation_line(found[0] if found else None, self.trace)

@@ -75,15 +75,12 @@ class Distortion(JumpFeature):
     """Minus the distance of the jump (moses/FF/DistortionScoreProducer.cpp). The end of the sentence costs nothing."""
 
     def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
-        """Return rows of width 0, because the phrase pair does not matter."""
         return np.zeros((len(targets), 0))
 
     def values(self, jumps: Jumps, previous_row_NK: Floats, row_NK: Floats) -> Floats:
-        """Return values [N, 1]."""
         return -jumps.distances().astype(np.float64)[:, None]
 
     def distance_weight(self, weights_K: Floats) -> float:
-        """Return minus the weight."""
         return -float(weights_K[0])
 
 
@@ -110,11 +107,9 @@ class LexicalReordering(JumpFeature):
         """Columns of the relations, None if the model does not score that direction."""
 
     def load(self, wanted: Wanted) -> None:
-        """Read the table lines of these source phrases."""
         self.table = ReorderingTable(self.path, self.width, self._has_target, wanted)
 
     def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
-        """Return the log-probabilities [T, K] of the table."""
         none = (0.0,) * self.width
         found = [self.table.lookup(source, self.words_of(target)) or none for target in targets]
         return np.array(found, np.float64).reshape(len(targets), self.width)
@@ -130,11 +125,9 @@ class LexicalReordering(JumpFeature):
         return values_NK
 
     def leaving(self, row_OK: Floats, weights_K: Floats) -> Floats:
-        """Return the weighted forward block [O, R]."""
         return _weighted(row_OK, weights_K, self._forward_R)
 
     def entering(self, row_OK: Floats, weights_K: Floats) -> Floats:
-        """Return the weighted backward block [O, R]."""
         return _weighted(row_OK, weights_K, self._backward_R)
 
 

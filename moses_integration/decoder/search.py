@@ -56,7 +56,6 @@ class Moves(NamedTuple):
     """Rank of the best candidate of the move."""
 
     def take(self, indices: Indices | NDArray[np.bool_] | slice) -> Moves:
-        """Return a selection."""
         return Moves._make(column[indices] for column in self)
 
 
@@ -79,7 +78,6 @@ class Search:
     def __init__(
         self, model: LogLinearModel, settings: DecoderSettings, sentence: Words, options: Options | None = None
     ) -> None:
-        """Search with the given options, or those of the model's table."""
         self._model, self._settings, self._words = model, settings, len(sentence)
         self._options = options = options or collect_options(model, sentence, settings.longest_phrase)
         self._longest = int((options.span_end_S - options.span_start_S + 1).max(initial=1))
@@ -117,7 +115,6 @@ class Search:
     # Moves out of a stack
 
     def _moves(self, stack: Stack) -> list[Moves]:
-        """Return the possible moves of the hypotheses of a stack by length of the span."""
         options, graph = self._options, self._graph.kept
         span_s = self._spans_in_window(stack.first_word)
         start_s, end_s = options.span_start_S[span_s], options.span_end_S[span_s]
@@ -153,7 +150,6 @@ class Search:
         return bits_s
 
     def _spans_in_window(self, first_word: int) -> Indices:
-        """Return the spans inside a window, by length."""
         options, end = self._options, first_word + self._width
         first, last = np.searchsorted(options.span_start_S, (first_word, end), sorter=self._by_start)
         span_s = np.sort(self._by_start[first:last])
@@ -192,7 +188,6 @@ class Search:
     # Moves into a stack
 
     def _fill(self, k: int, recent: Iterable[tuple[Stack, list[Moves]]], keep_arcs: bool) -> Stack:
-        """Make stack k from all moves into it."""
         options = self._options
         first_word = max(0, min(k - self._reach, self._words - self._width))
         moves = _moves_into(recent, first_word)
@@ -224,7 +219,6 @@ class Search:
         return Stack(record_H, coverage_N[winners], coverage_C, future_N[first_C], first_word)
 
     def _number_kept(self, total_H: Floats) -> int:
-        """Return how many of these hypotheses (best first) the stack keeps."""
         size, beam = self._settings.stack or len(total_H), self._settings.beam_threshold
         if not (beam > 0 and len(total_H)):
             return size

@@ -72,28 +72,24 @@ class Switches(dict[str, list[str]]):
         return switches
 
     def one(self, name: str, default: str | None = None) -> str:
-        """Return the first value."""
         values = self.get(name, [] if default is None else [default])
         if not values:
             raise UsageError(f"-{name}: has no value; `phrasescore-decoder -h` lists the switches")
         return values[0]
 
     def whole(self, name: str, default: int, least: int = 0) -> int:
-        """Return the value as a number."""
         value = self.one(name, str(default))
         if not re.fullmatch("[0-9]{1,10}", value) or int(value) < least:
             raise UsageError(f"-{name}: `{value}` is not a whole number from {least}; give one")
         return int(value)
 
     def is_on(self, name: str) -> bool:
-        """Whether a switch is given, without a value or with a true one."""
         try:
             return name in self and is_on(self[name])
         except ValueError as fault:
             raise UsageError(f"-{name}: {fault}; give true or false") from fault
 
     def task(self) -> Translating:
-        """Return the requested output for each sentence."""
         listing, trace = self.get("n-best-list", []), self.get("report-segmentation")
         if trace:
             raise UsageError("-report-segmentation: Moses ignores its value; give it none, or leave it out")

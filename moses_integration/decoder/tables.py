@@ -46,8 +46,7 @@ KeyedLines = Iterable[tuple[bytes, Line]]
 class TableLines(Protocol):
     """The lines of a table."""
 
-    def get(self, key: bytes, /) -> list[Line] | None:
-        """Return the lines of a key, in the order of the table."""
+    def get(self, key: bytes, /) -> list[Line] | None: ...
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,6 @@ class PhraseTable:
     """Translations of source phrases."""
 
     def __init__(self, path: Path, width: int, wanted: Wanted, target_factors: int = 1) -> None:
-        """Read the lines whose source phrase is in `wanted`."""
         self.path, self.width, self._target_factors = path, width, target_factors
 
         def read() -> KeyedLines:
@@ -77,11 +75,9 @@ class PhraseTable:
         self._lines = keep_lines(wanted, f"{path.resolve()}", read)
 
     def lookup(self, source: Words) -> list[TargetPhrase]:
-        """Return the translations of a phrase in the order of the table."""
         return [self._parse(row, line) for row, line in self._lines.get(b" ".join(source)) or ()]
 
     def lines(self, source: Words) -> list[bytes]:
-        """Return the lines of a phrase, without line ends."""
         return [line for _, line in self._lines.get(b" ".join(source)) or ()]
 
     def _parse(self, row: int, line: bytes) -> TargetPhrase:
@@ -117,7 +113,6 @@ class ReorderingTable:
         self._lines = keep_lines(wanted, f"{self.path.resolve()} {has_target}", lambda: self._read(wanted))
 
     def _read(self, wanted: Wanted) -> KeyedLines:
-        """Yield the scores by phrase pair or source phrase."""
         for row, source, line in wanted_lines(self.path, wanted, _trim):
             _, *fields = without_end(line).split(SEPARATOR)
             if len(fields) < 1 + self.has_target:
@@ -137,7 +132,6 @@ class ReorderingTable:
             raise _error(self.path, row, fault) from fault
 
     def scores(self, source: Words, target: Words) -> bytes | None:
-        """Return the field of the scores as bytes, None for a pair outside the table."""
         found = self._find(source, target)
         return found and found[1]
 
@@ -212,13 +206,11 @@ class MappedLines:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the files that `_write` wrote."""
         self._hash_K, self._offset_K, self._lines_K = np.load(_runs_of(path), mmap_mode="r")
         with path.open("rb") as stream:
             self._text = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
 
     def get(self, key: bytes, /) -> list[Line] | None:
-        """Return the lines of a key."""
         wanted, found = np.uint64(hash_word(key)), list[Line]()
         for run in range(*(int(np.searchsorted(self._hash_K, wanted, side)) for side in ("left", "right"))):
             self._text.seek(int(self._offset_K[run]))

@@ -136,7 +136,6 @@ class FutureScores:
         self._score_nl = np.column_stack([short_nl, _best_to_end(span_nl)])
 
     def __call__(self, start_N: Indices, end_N: Indices) -> Floats:
-        """Return the scores [N] of ranges (`end_N` is exclusive); 0 for empty ranges."""
         # A longer range than the longest ends with the sentence.
         score_N: Floats = self._score_nl[start_N, np.minimum(end_N - start_N, self._score_nl.shape[1] - 1)]
         return score_N

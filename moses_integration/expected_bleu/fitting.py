@@ -78,7 +78,6 @@ class Trained:
     after: Quality
 
     def description(self) -> dict[str, Any]:
-        """Return the facts about the training for config.json."""
         held_out = {"before": asdict(self.before), "after": asdict(self.after)}
         return {"l2": self.l2, "iterations": self.iterations, "weight": self.weight, "held_out": held_out}
 
@@ -115,7 +114,6 @@ class Objective:
         return float(loss), np.concatenate((by_weights_F, by_v_K))
 
     def quality(self, parameters_V: Floats) -> Quality:
-        """Return the quality of the translations under these parameters."""
         z_H = self._scores(parameters_V)
         bounds = zip(self._lists.offsets[:-1].tolist(), self._lists.offsets[1:].tolist(), strict=True)
         best_L = [first + int(z_H[first:end].argmax()) for first, end in bounds]
@@ -123,7 +121,6 @@ class Objective:
         return Quality(100 * float(self._expected(z_H)[1].mean()), 100 * float(bleu(counted_9)))
 
     def expected(self, parameters_V: Floats) -> Floats:
-        """Return the expected BLEU of each list under these parameters, [L], 0 to 1."""
         return self._expected(self._scores(parameters_V))[1]
 
     def _split(self, parameters_V: Floats) -> tuple[Floats, Floats]:
@@ -131,7 +128,6 @@ class Objective:
         return parameters_V[:base], parameters_V[base:]
 
     def _scores(self, parameters_V: Floats) -> Floats:
-        """Return z of each hypothesis, [H]."""
         weights_F, v_K = self._split(parameters_V.astype(self._dtype))
         z_H = self._features_HF @ weights_F + self._uses_HP @ (self._features_PK @ v_K)
         return np.asarray(z_H, np.float64)

@@ -52,12 +52,10 @@ class EstimatedGain:
 
     @property
     def gain(self) -> float:
-        """Gain of the features of weight 0."""
         return self.with_all - self.without
 
     @property
     def is_certain(self) -> bool:
-        """Whether the gain exceeds two standard errors."""
         return self.gain > 2 * self.standard_error
 
 

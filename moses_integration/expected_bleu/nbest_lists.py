@@ -204,7 +204,6 @@ class NbestLists:
         return len(self.offsets) - 1
 
     def where(self, is_taken_L: NDArray[np.bool_]) -> NbestLists:
-        """Return the lists of a mask, with the same `pairs`."""
         sizes_L = np.diff(self.offsets)
         is_taken_H = np.repeat(is_taken_L, sizes_L)
         return NbestLists(

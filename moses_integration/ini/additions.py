@@ -76,7 +76,6 @@ def _widened_weights(ini: MosesIni, table: FeatureLine, columns: int, weight: fl
 
 
 def _require_scores(table: Path, ini: MosesIni, feature: FeatureLine, columns: int) -> None:
-    """Raise an error that says what to do if a table does not have the scores of the feature and the new columns."""
     found, before = score_count(table), feature.width
     if found == before + columns:
         return
@@ -113,7 +112,6 @@ def add_feature(
 
 
 def _require_one_decoding_path(ini: MosesIni, label: str) -> None:
-    """Raise an error if phrases may come from another table, without the scores (StaticData.cpp, LoadDecodeGraphs)."""
     for row, value in ini.rows("mapping"):
         # `T 0` is short for `0 T 0`.
         if split_fields(value)[0] not in {"0", "T", "G"}:
@@ -126,7 +124,6 @@ def _require_one_decoding_path(ini: MosesIni, label: str) -> None:
 
 
 def _require_no_overrides(ini: MosesIni, label: str) -> None:
-    """Raise an error if a section changes features or weights, since it could contradict or hide the new one."""
     for section in _OVERRIDES:
         for row, _ in ini.rows(section):
             raise ini.fault(

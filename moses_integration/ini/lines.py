@@ -80,11 +80,6 @@ class ReorderingType:
 
     @classmethod
     def parse(cls, text: str) -> ReorderingType:
-        """Parse the value of `type=`.
-
-        Raises:
-            ValueError: the embedded decoder does not support the type.
-        """
         parts = set(text.split("-"))
         classes = parts & _CLASSES.keys()
         conditions = parts & {"f", "fe"}
@@ -106,12 +101,10 @@ class ReorderingType:
 
     @property
     def count(self) -> int:
-        """Number of classes."""
         return max(self.classes) + 1
 
     @property
     def width(self) -> int:
-        """Number of scores of a phrase pair."""
         return self.count * (self.backward + self.forward)
 
 
@@ -145,7 +138,6 @@ class FeatureLine:
 
     @property
     def is_phrase_table(self) -> bool:
-        """Whether it is a phrase table, text or binary."""
         return self.kind.startswith("PhraseDictionary") or self.kind == "ProbingPT"
 
 
@@ -161,7 +153,6 @@ class IniLines:
         self._numbers: list[int] = [*range(1, len(self.lines) + 1)]
 
     def to_bytes(self) -> bytes:
-        """Return the content of the file."""
         return "".join(self.lines).encode("utf-8", "surrogateescape")
 
     def sections(self) -> list[str]:
@@ -182,7 +173,6 @@ class IniLines:
         return rows
 
     def values(self, section: str) -> list[str]:
-        """Return the values of a section without comments, surrounding spaces and empty lines."""
         return [value for _, value in self.rows(section)]
 
     # Error messages
@@ -196,7 +186,6 @@ class IniLines:
         return self.at(rows[-1 if start else 0]) if rows else self.name
 
     def at(self, row: int) -> str:
-        """Return `FILE: line N` of a line."""
         return f"{self.name}: line {self.number_of(row)}"
 
     def number_of(self, row: int) -> int:
@@ -204,7 +193,6 @@ class IniLines:
         return self._numbers[row]
 
     def fault(self, row: int, reason: str, remedy: str) -> UserError:
-        """Return an error about a line."""
         return UserError(f"{self.at(row)}: {reason}; {remedy}")
 
     # Editing
@@ -245,7 +233,6 @@ class IniLines:
         return [row for row, header in headers if header and header[1] == section]
 
     def take_lines_of(self, other: IniLines) -> None:
-        """Replace all lines by those of an edited copy."""
         self.lines, self._numbers = [*other.lines], [*other._numbers]
 
 

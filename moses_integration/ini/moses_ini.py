@@ -85,13 +85,11 @@ class MosesIni(IniLines):
         write_atomically(path, self._moved_to(path).to_bytes())
 
     def copy(self) -> MosesIni:
-        """Return an independent copy."""
         copied = MosesIni([], self.name, self.folder)
         copied.take_lines_of(self)
         return copied
 
     def without_comments(self) -> MosesIni:
-        """Return a copy without comments."""
         bare = self.copy()
         bare.lines = [without_comment(line) + "\n" for line in self.lines]
         return bare
@@ -129,7 +127,6 @@ class MosesIni(IniLines):
         return arguments
 
     def feature(self, label: str) -> FeatureLine:
-        """Return the feature with a label."""
         features = {feature.label: feature for feature in self.features()}
         if label not in features:
             remedy = f"give one of {', '.join(features)}" if features else "add it to [feature]"
@@ -137,7 +134,6 @@ class MosesIni(IniLines):
         return features[label]
 
     def phrase_table(self) -> FeatureLine:
-        """Return the only phrase table."""
         tables = [feature for feature in self.features() if feature.is_phrase_table]
         if len(tables) != 1:
             found = ", ".join(f"{table.label} in line {self.number_of(table.row)}" for table in tables) or "none"
@@ -150,14 +146,12 @@ class MosesIni(IniLines):
         return tables[0]
 
     def language_model(self) -> Path:
-        """Return the file of the first KENLM feature."""
         for feature in self.features():
             if feature.kind == "KENLM":
                 return self.path_of(feature)
         raise UserError(f"{self.name}: has no KENLM feature with an n-gram model; give one by {spelled('backoff')}")
 
     def set_argument(self, label: str, key: str, value: str) -> None:
-        """Set or add an argument of a feature."""
         feature = self.feature(label)
         if re.search(rf"[#{TRIMMED}]", value):
             raise self.fault(
@@ -174,11 +168,9 @@ class MosesIni(IniLines):
             self.replace(feature.row, rf"(?=[{TRIMMED}]*$)", f" {key}={value}")
 
     def remove_argument(self, label: str, key: str) -> None:
-        """Remove an argument of a feature, if present."""
         self.replace(self.feature(label).row, rf"[ \t]+{re.escape(key)}=[^{TRIMMED}]*", "")
 
     def set_kind(self, label: str, kind: str) -> None:
-        """Change the class of a feature."""
         feature = self.feature(label)
         self.replace(feature.row, rf"(?<![^ \t]){re.escape(feature.kind)}(?=[ \t]|[{TRIMMED}]*$)", kind)
 
@@ -225,7 +217,6 @@ class MosesIni(IniLines):
         return weights
 
     def set_weights(self, weights: Weights) -> None:
-        """Replace or add the weights of these labels."""
         rows = {split_fields(value)[0][:-1]: row for row, value in self.rows("weight")}
         for label, numbers in weights.items():
             text = " ".join(f"{number:.6g}" for number in numbers)
@@ -256,7 +247,6 @@ class MosesIni(IniLines):
     # Files
 
     def path_of(self, feature: FeatureLine, key: str = "path") -> Path:
-        """Return a path that a feature line names."""
         if key not in feature.arguments:
             if "property-index" in feature.arguments:
                 raise self.fault(
@@ -268,7 +258,6 @@ class MosesIni(IniLines):
         return self.folder / feature.arguments[key]
 
     def model_files(self) -> list[Path]:
-        """Return the existing files that the features are loaded from."""
         return [file for feature, key in self._named_models() for file in files_at(self.path_of(feature, key))]
 
     def _named_models(self) -> list[tuple[FeatureLine, str]]:

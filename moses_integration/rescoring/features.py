@@ -57,7 +57,6 @@ class FeatureSpec:
 
     @classmethod
     def parse(cls, text: str) -> FeatureSpec:
-        """Parse `LABEL=[COLUMN:]PATH`, or raise a ValueError."""
         label, _, rest = text.partition("=")
         found = _SPEC.fullmatch(rest)
         if not LABEL.fullmatch(label):
@@ -68,7 +67,6 @@ class FeatureSpec:
 
     @property
     def source(self) -> str:
-        """The text after the label: `[COLUMN:]PATH`."""
         return f"{self.column}:{self.path}" if self.column else str(self.path)
 
 
@@ -83,7 +81,6 @@ class ScorerFeature:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of everything that determines the values."""
         return self.found.scorer.fingerprint
 
     def values(self, sentences: Sequence[Words], entries: Sequence[NbestEntry]) -> Floats:
@@ -112,7 +109,6 @@ class Numbers:
     fingerprint: None = None
 
     def values(self, sentences: Sequence[Words], entries: Sequence[NbestEntry]) -> Floats:
-        """Return the numbers, [E, K]."""
         rows: list[list[float]] = []
         for number, line in enumerate(read_lines(self.path), 1):
             try:
@@ -157,7 +153,6 @@ class _Values:
     _known: dict[_Pair, list[float]] = field(default_factory=dict)
 
     def values(self, pairs: Sequence[_Pair], sentences: Sequence[Words], column: Column) -> Floats:
-        """Return the values of a column, [P]."""
         from phrasescore.scoring.scorer import ScoringTask
 
         # Sorted pairs share the states of common prefixes within a batch, and each sentence is encoded once.

@@ -44,7 +44,6 @@ class TunedWeights:
 
     @classmethod
     def read(cls, path: Path) -> TunedWeights:
-        """Read a file that `write` wrote."""
         report = read_json(path, "tune again")
         try:
             ini, backoff, scorers = report["ini"], report["backoff"], report["scorers"]
@@ -67,7 +66,6 @@ class TunedWeights:
         return found
 
     def write(self, report: Mapping[str, Any]) -> None:
-        """Write the file, with a report on the tuning."""
         scorers = [
             {**asdict(one), "path": str(one.path.resolve()), "sha256": self.digests[one.label]} for one in self.scorers
         ]

@@ -99,7 +99,6 @@ async def _serve(
 
 
 def _listener(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; a host without an address, or a port in use, is an error."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
@@ -168,7 +167,6 @@ class _Service:
         return JSONResponse({"system": system, "translations": shown})
 
     async def call(self, request: Request) -> Response:
-        """Answer a call of mosesserver's method `translate`."""
 
         async def translate(system: object, sentence: Sentence) -> Result | Failure:
             [result] = await self._results(self._system(system), [sentence])

@@ -140,12 +140,10 @@ class Translator:
             await asyncio.gather(*(self._run_pool([]) for _ in range(processes)))
 
     def close(self) -> None:
-        """End the processes."""
         self._pool.close()
 
     @property
     def waiting(self) -> int:
-        """The number of sentences that wait for a process."""
         return len(self._waiting)
 
     async def translate(self, system: str, sentences: Iterable[Sentence]) -> list[Result | Failure]:

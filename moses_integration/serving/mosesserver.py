@@ -38,7 +38,6 @@ async def answer_call(body: bytes, translate: TranslateOne, most_nbest: int) -> 
 
 
 def _parse(body: bytes, most_nbest: int) -> tuple[Sentence, dict[str, Any]]:
-    """Return the sentence and the parameters of a call."""
     try:
         # No client declares a document type, in which entities could expand to gigabytes.
         if b"<!DOCTYPE" in body:

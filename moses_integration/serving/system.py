@@ -41,7 +41,6 @@ _NOTHING: Result = {"text": "", "words": [], "score": None, "phrases": [], "feat
 
 
 def _attempt(limits: Limits, function: Callable[..., Attempted], *arguments: Any) -> Attempted | Failure:
-    """Return the result of a function, or why it failed."""
     try:
         with _time_limit(limits.seconds):
             return function(*arguments)
@@ -97,7 +96,6 @@ class LoadedSystem:
         return results
 
     def _collect(self, sentences: Sequence[Words]) -> list[Options]:
-        """Return the options of sentences, scored by the network together."""
         if self._in_context is not None:
             return self._in_context.collect(sentences)
         return [collect_options(self._model, words, self._settings.longest_phrase) for words in sentences]
@@ -139,7 +137,6 @@ class LoadedSystem:
         }
 
     def _described(self, derivation: Derivation, sentence: Sentence) -> Result:
-        """Return a translation, its score, its phrases, and the values of the features."""
         line = b" ".join(derivation.words)
         if not sentence.is_prepared and self._text is not None:
             [line] = self._text.settings.detokenise([line])
@@ -164,7 +161,6 @@ class LoadedSystem:
         }
 
     def _described_options(self, source: Words, targets: Sequence[TargetPhrase]) -> list[Result]:
-        """Return the options of a source phrase, best first."""
         described: list[Result] = [
             {"words": _texts(target.words), "columns": self._probabilities(target)} for target in targets
         ]
