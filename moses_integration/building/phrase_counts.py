@@ -26,8 +26,8 @@ from moses_integration.building.extraction import (
     print_alignment,
     transpose_alignments,
 )
-from moses_integration.building.lexical import Floats
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.integer]
 Singles = NDArray[np.float32]
 

@@ -4,7 +4,11 @@ Memory is bounded, because a text has several phrase pairs for each word. A task
 of sentences into a file, sorted by partition; a second task counts all pairs of a partition. A partition has a range of
 source phrases, so its lines follow those of the previous one in the tables.
 
-Shape suffixes: I instances; K distinct phrase pairs.
+Lexical translation probabilities are relative frequencies of aligned words. Each alignment point counts as one joint
+event of a source and a target word; an unaligned word has one event with the empty word `NULL`
+(scripts/training/LexicalTranslationModel.pm).
+
+Shape suffixes: I instances; K distinct phrase pairs; E events; L distinct pairs of words; N words of one text.
 """
 
 from __future__ import annotations
@@ -18,10 +22,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.building.aligned_corpus import AlignedCorpus, read_aligned_corpus
+from moses_integration.building.aligned_corpus import AlignedCorpus, Text, read_aligned_corpus
 from moses_integration.building.extraction import LONGEST_PHRASE, extract_phrase_pairs
-from moses_integration.building.lexical import LexicalModel, estimate_lexical_model, write_lexical_tables
 from moses_integration.building.phrase_counts import (
+    Floats,
     count_phrase_pairs,
     phrase_ranks,
     phrase_table_lines,
@@ -33,7 +37,7 @@ from moses_integration.building.phrase_counts import (
 from phrasescore.aligned_phrases import AlignedSentences
 from phrasescore.errors import UserError
 from phrasescore.files import full_disk_as_error, open_output
-from phrasescore.phrases import Offsets
+from phrasescore.phrases import Ids, Offsets
 from phrasescore.text import ProgressCallback, no_progress
 from phrasescore.workers import Workers, available_cores, map_ordered, start_workers
 
@@ -79,7 +83,7 @@ def build_tables(
     """
     with TemporaryDirectory(prefix=".partitions.", dir=folder) as scratch:
         corpus = read_aligned_corpus(source, target, alignment)
-        lexical_model = estimate_lexical_model(corpus)
+        lexical_model = _estimate_lexical_model(corpus)
         aligned, words = corpus.aligned, (corpus.source.words, corpus.target.words)
         tasks = _Tasks.prepare(Path(scratch), max_phrase_length, corpus, lexical_model)
         # The tasks read the words from files.
@@ -95,7 +99,7 @@ def build_tables(
                     "and an alignment of these texts, source first"
                 )
             pairs = _write_tables(tasks, offsets, folder, workers, progress)
-            write_lexical_tables(lexical_model, words, folder)
+            _write_lexical_tables(lexical_model, words, folder)
     sentences, points, word_pairs = len(aligned.source_offsets) - 1, len(aligned.source_P), len(lexical_model.source_L)
     return TableCounts(sentences, points, word_pairs, extracted, pairs)
 
@@ -153,7 +157,7 @@ class _Tasks:
     partitions: int
 
     @classmethod
-    def prepare(cls, folder: Path, longest: int, corpus: AlignedCorpus, lexical_model: LexicalModel) -> _Tasks:
+    def prepare(cls, folder: Path, longest: int, corpus: AlignedCorpus, lexical_model: _LexicalModel) -> _Tasks:
         tasks = cls(folder, longest, -(-len(corpus.source.ids_N) // _WORDS_A_PARTITION) or 1)
         for name, array in corpus.aligned._asdict().items():
             tasks.write(name, array)
@@ -224,3 +228,85 @@ class _Tasks:
             table.writelines(phrase_table_lines(pairs, spellings, target_count_K, weights))
             reordering.writelines(reordering_table_lines(pairs, spellings))
         return len(spellings)
+
+
+@dataclass(frozen=True)
+class _LexicalModel:
+    """Word translation probabilities in both directions, with the 7 decimals that Moses prints and reads back.
+
+    The lexical weight of a phrase is the product of its words' weights, because all alignment points of its words are
+    in the phrase pair (Koehn et al. 2003, section 4.4; phrase-extract/score-main.cpp, computeLexicalTranslation).
+    """
+
+    source_L: Ids
+    target_L: Ids
+    target_given_source_L: Floats
+    source_given_target_L: Floats
+    target_weight_N: Floats
+    """Mean probability of each target word given the source words aligned to it, or given `NULL`."""
+    source_weight_N: Floats
+    """The same for each source word."""
+
+
+def _estimate_lexical_model(corpus: AlignedCorpus) -> _LexicalModel:
+    """Count aligned words and compute both directions."""
+    source, target = corpus.source, corpus.target
+    unaligned_source, unaligned_target = _unaligned(source, corpus.source_P), _unaligned(target, corpus.target_P)
+    # The events: alignment points, unaligned source words, unaligned target words.
+    source_E = np.concatenate(
+        [source.ids_N[corpus.source_P], source.ids_N[unaligned_source], np.full(len(unaligned_target), source.null)]
+    )
+    target_E = np.concatenate(
+        [target.ids_N[corpus.target_P], np.full(len(unaligned_source), target.null), target.ids_N[unaligned_target]]
+    )
+    keys_L, pair_E, count_L = np.unique(
+        source_E.astype(np.int64) * len(target.words) + target_E, return_inverse=True, return_counts=True
+    )
+    source_L, target_L = (ids.astype(np.int32) for ids in np.divmod(keys_L, len(target.words)))
+    target_given_source_L = _seven_decimals(count_L / np.bincount(source_L, count_L)[source_L])
+    source_given_target_L = _seven_decimals(count_L / np.bincount(target_L, count_L)[target_L])
+    points, end = len(corpus.source_P), len(corpus.source_P) + len(unaligned_source)
+    return _LexicalModel(
+        source_L,
+        target_L,
+        target_given_source_L,
+        source_given_target_L,
+        _mean_by_word(
+            np.append(corpus.target_P, unaligned_target),
+            target_given_source_L[np.append(pair_E[:points], pair_E[end:])],
+        ),
+        _mean_by_word(np.append(corpus.source_P, unaligned_source), source_given_target_L[pair_E[:end]]),
+    )
+
+
+def _write_lexical_tables(model: _LexicalModel, words: tuple[list[bytes], list[bytes]], folder: Path) -> None:
+    """Write `lex.f2e` (target given source) and `lex.e2f` (source given target), sorted by bytes.
+
+    A line is `predicted given probability`. `words` are the vocabularies of source and target.
+    """
+    source, target = (model.source_L, words[0]), (model.target_L, words[1])
+    _write_table(folder / "lex.f2e", target, source, model.target_given_source_L)
+    _write_table(folder / "lex.e2f", source, target, model.source_given_target_L)
+
+
+def _unaligned(text: Text, aligned_P: Ids) -> NDArray[np.int64]:
+    return np.flatnonzero(np.bincount(aligned_P, minlength=len(text.ids_N)) == 0)
+
+
+def _seven_decimals(probability_L: Floats) -> Floats:
+    return np.array([b"%.7f" % probability for probability in probability_L.tolist()], np.float64)
+
+
+def _mean_by_word(word_E: NDArray[np.integer], probability_E: Floats) -> Floats:
+    """Return the mean probability of each word's events, of which it has at least one."""
+    return np.bincount(word_E, probability_E) / np.bincount(word_E)
+
+
+def _write_table(
+    path: Path, predicted: tuple[Ids, list[bytes]], given: tuple[Ids, list[bytes]], probability_L: Floats
+) -> None:
+    (predicted_L, predicted_words), (given_L, given_words) = predicted, given
+    order = np.lexsort((given_L, predicted_L))
+    rows = zip(*(column[order].tolist() for column in (predicted_L, given_L, probability_L)), strict=True)
+    with open_output(path) as stream:
+        stream.writelines(b"%b %b %.7f\n" % (predicted_words[a], given_words[b], p) for a, b, p in rows)

@@ -137,7 +137,7 @@ def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> N
 
 def _apply(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> None:
     from moses_integration.prepared_text import prepare_text, write_translations
-    from moses_integration.rescoring.tuned_weights import TunedWeights
+    from moses_integration.rescoring.rescorer import TunedWeights
     from phrasescore.files import read_lines, write_lines
     from phrasescore.text import text_lines
 

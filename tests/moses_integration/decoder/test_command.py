@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from moses_integration.cli.decoder import main
+from moses_integration.cli.decoder import Switches, main
 from moses_integration.decoder.pool import translation_line
 from moses_integration.decoder.settings import read_settings
-from moses_integration.decoder.switches import Switches
 from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.nbest import read_nbest
 from moses_integration.per_text.context_sections import name_networks

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moses_integration.rescoring.features import FeatureSpec
-from moses_integration.rescoring.tuned_weights import SCHEMA, TunedWeights
+from moses_integration.rescoring.rescorer import SCHEMA, TunedWeights
 from phrasescore.errors import UserError
 
 
