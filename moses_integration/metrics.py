@@ -71,14 +71,8 @@ def evaluate(
     The random trials of the p-values are identical to sacreBLEU's. Unlike sacreBLEU, and as in the paper, trials with
     an equal difference count, so that files that differ in one sentence have p = 1 instead of p = 0.0001.
 
-    Args:
-        systems: a file of translations for each system.
-        references: one or more files.
-        baseline: the translations to compare with; they are the first result.
-        tokenise: sacreBLEU's tokenisation for BLEU.
-        lowercase: ignore case, as TER always does.
-        resamples: bootstrap samples, 1 for no intervals.
-        log: receives warnings about encoding, tokenisation and alignment of the texts, and about meaningless BLEU.
+    The baseline is the first result. `lowercase` ignores case, as TER always does. `resamples` is the number of
+    bootstrap samples, 1 for no intervals. `log` receives warnings about the texts and about meaningless BLEU.
     """
     metrics = _metrics(tokenise, lowercase)
     paths = systems if baseline is None else (baseline, *systems)

@@ -267,14 +267,10 @@ def language_of(path: Path, given: str | None, side: str, tokenised: bool, log: 
         raise UserError(f"{path}: its name does not end in a language, as train.en does; give {option}")
     name = option if given else path
     # It is the suffix of files, as in train.en; train.align is the word alignment.
-    if not re.fullmatch("[A-Za-z0-9_-]+", language) or language == "align":
-        raise UserError(f"{name}: `{language}` cannot be a language; give letters and digits, as in en, by {option}")
-    if not tokenised:
-        if not re.fullmatch("[a-z]{2,3}", language):
-            raise UserError(
-                f"{name}: `{language}` is not a language code of two or three small letters, which selects the rules "
-                f"of the tokeniser; give one by {option}, or {spelled('tokenised')}"
-            )
-        if not has_rules(language):
-            log(f"{language}: the tokeniser has no abbreviations of this language, and uses English ones")
+    if not re.fullmatch("[A-Za-z0-9_-]+" if tokenised else "[a-z]{2,3}", language) or language == "align":
+        wanted = "letters and digits" if tokenised else "a code of two or three small letters"
+        remedy = option if tokenised else f"{option}, or {spelled('tokenised')} if the text is"
+        raise UserError(f"{name}: `{language}` cannot be a language; give {wanted}, as in en, by {remedy}")
+    if not tokenised and not has_rules(language):
+        log(f"{language}: the tokeniser has no abbreviations of this language, and uses English ones")
     return language

@@ -18,50 +18,27 @@ _MOSES_POP_LIMIT = 1000
 
 _USED = {
     *("feature", "weight", "stack", "beam-threshold", "distortion-limit", "max-phrase-length", "search-algorithm"),
-    *("cube-pruning-pop-limit", "drop-unknown", "input-factors", "output-factors", "mapping"),
+    *("cube-pruning-pop-limit", "drop-unknown"),
 }
-SHORT_NAMES = {
-    "f": "config",
-    "i": "input-file",
-    "v": "verbose",
-    "dl": "distortion-limit",
-    "s": "stack",
-    "b": "beam-threshold",
-    "t": "report-segmentation",
-    "th": "threads",
-    "cbp": "cube-pruning-pop-limit",
-    "du": "drop-unknown",
-    "wf": "weight-file",
-}
-"""Moses' short names of switches.
-
-mert-moses.pl writes decoder flags as sections under the names given; Moses accepts sections with short names but
-ignores them.
-"""
 # Settings of memory, messages and threads do not affect translations.
 _HARMLESS = {
     *("threads", "verbose", "no-cache", "clean-lm-cache", "minphr-memory", "minlexr-memory"),
     *("description", "text-type"),
-    *SHORT_NAMES,
-}
-# Moses' defaults (moses/parameters/); any other value would change translations or output.
-_DEFAULTS = {
-    "cube-pruning-diversity": "0",
-    "decoding-graph-backoff": "0",
-    "inputtype": "0",
-    "mark-unknown": "false",
-    "max-trans-opt-per-coverage": "5000",
-    "minimum-bayes-risk": "false",
-    "stack-diversity": "0",
-    "xml-input": "pass-through",
+    # mert-moses.pl writes decoder flags as sections under the names given. Moses ignores sections with short names.
+    *("f", "i", "v", "dl", "s", "b", "t", "th", "cbp", "du", "wf"),
 }
 _SUPPORTED = {
-    "input-factors": ([["0"]], "factors"),
-    "output-factors": ([["0"]], "factors"),
-    # Both forms of a single decoding path (StaticData.cpp, LoadDecodeGraphs).
-    "mapping": ([["0", "T", "0"], ["T", "0"]], "factors, or several tables or decoding paths"),
+    # Moses' defaults (moses/parameters/); any other value would change translations or output.
+    **dict.fromkeys(("cube-pruning-diversity", "decoding-graph-backoff", "inputtype", "stack-diversity"), ("0",)),
+    **dict.fromkeys(("mark-unknown", "minimum-bayes-risk"), ("false",)),
+    "max-trans-opt-per-coverage": ("5000",),
+    "xml-input": ("pass-through",),
+    # Words without factors, and both forms of a single decoding path (StaticData.cpp, LoadDecodeGraphs).
+    "input-factors": ("0",),
+    "output-factors": ("0",),
+    "mapping": ("0 T 0", "T 0"),
 }
-"""Supported values of some sections, and what other values ask for."""
+"""Supported values of some sections."""
 
 
 class UnsupportedError(UserError):
@@ -170,20 +147,12 @@ def _check_sections(ini: MosesIni) -> None:
     if ini.values(""):
         raise UserError(f"{ini.location('')}: precedes the first section, which Moses rejects; remove the line")
     for name in ini.sections():
-        values = ini.values(name)
-        if values and name not in _USED | _HARMLESS | IGNORED and values != [_DEFAULTS.get(name)]:
-            raise UnsupportedError(
-                f"{ini.location(name)}: the embedded decoder does not support [{quote_text(name)}], which may change "
-                "scores or output",
-                "remove it or fix its name",
-            )
-    for name, (supported, others) in _SUPPORTED.items():
-        values = ini.values(name)
-        if values and (len(values) > 1 or split_fields(values[0]) not in supported):
-            raise UnsupportedError(
-                f"{ini.location(name)}: [{name}] asks for {others}; the embedded decoder supports only words and one "
-                "table"
-            )
+        values = [" ".join(split_fields(value)) for value in ini.values(name)]
+        supported = [[value] for value in _SUPPORTED.get(name, ())]
+        if values and name not in _USED | _HARMLESS | IGNORED and values not in supported:
+            shown = f"{'this ' if supported else ''}[{quote_text(name)}], which may change scores or output"
+            fault = f"{ini.location(name)}: the embedded decoder does not support {shown}"
+            raise UnsupportedError(fault, "fix or remove it")
 
 
 def is_on(values: Sequence[str]) -> bool:

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -43,12 +42,6 @@ Line = tuple[int, bytes]
 KeyedLines = Iterable[tuple[bytes, Line]]
 
 
-class TableLines(Protocol):
-    """The lines of a table."""
-
-    def get(self, key: bytes, /) -> list[Line] | None: ...
-
-
 @dataclass(frozen=True)
 class AllPhrases:
     """Stands for all source phrases; the lines of tables are kept in files of a folder."""
@@ -68,11 +61,11 @@ class PhraseTable:
 
     def __init__(self, path: Path, width: int, wanted: Wanted, target_factors: int = 1) -> None:
         self.path, self.width, self._target_factors = path, width, target_factors
+        self._lines = _keep_lines(wanted, f"{path.resolve()}", lambda: self._read(wanted))
 
-        def read() -> KeyedLines:
-            return ((source, (row, without_end(line))) for row, source, line in wanted_lines(path, wanted, join_words))
-
-        self._lines = keep_lines(wanted, f"{path.resolve()}", read)
+    def _read(self, wanted: Wanted) -> KeyedLines:
+        for row, source, line in _wanted_lines(self.path, wanted, join_words):
+            yield source, (row, without_end(line))
 
     def lookup(self, source: Words) -> list[TargetPhrase]:
         return [self._parse(row, line) for row, line in self._lines.get(b" ".join(source)) or ()]
@@ -110,10 +103,10 @@ class ReorderingTable:
         zipped = Path(f"{path}.gz")
         self.path = path if path.exists() or not zipped.exists() else zipped
         self.width, self.has_target = width, has_target
-        self._lines = keep_lines(wanted, f"{self.path.resolve()} {has_target}", lambda: self._read(wanted))
+        self._lines = _keep_lines(wanted, f"{self.path.resolve()} {has_target}", lambda: self._read(wanted))
 
     def _read(self, wanted: Wanted) -> KeyedLines:
-        for row, source, line in wanted_lines(self.path, wanted, _trim):
+        for row, source, line in _wanted_lines(self.path, wanted, _trim):
             _, *fields = without_end(line).split(SEPARATOR)
             if len(fields) < 1 + self.has_target:
                 raise _error(self.path, row, fault_of_the_whole(line))
@@ -148,14 +141,13 @@ def filter_table(path: Path, wanted: Set[bytes], filtered: Path, *, is_for_reord
     """Write the lines of a table whose source phrase is in `wanted`, unchanged."""
     phrase_of = _trim if is_for_reordering else join_words
     with open_output(filtered) as stream:
-        stream.writelines(line.rstrip(b"\n") + b"\n" for _, _, line in wanted_lines(path, wanted, phrase_of))
+        stream.writelines(line.rstrip(b"\n") + b"\n" for _, _, line in _wanted_lines(path, wanted, phrase_of))
 
 
-def wanted_lines(path: Path, wanted: Wanted, phrase_of: Callable[[bytes], bytes]) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield line number, source phrase and line of the lines whose source phrase is in `wanted`.
-
-    `phrase_of` normalises the first field; it is called once for adjacent lines with equal fields.
-    """
+def _wanted_lines(
+    path: Path, wanted: Wanted, phrase_of: Callable[[bytes], bytes]
+) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield line number, source phrase, normalised by `phrase_of`, and line of the wanted source phrases."""
     if not path.exists():
         compressed = compressed_form(path)
         remedy = f"name {compressed}, which exists" if compressed else "fix the line"
@@ -185,20 +177,20 @@ def _error(path: Path, row: int, fault: LineFault) -> UserError:
     return UserError(f"{path}: line {row}: {str(fault).removeprefix('line: ')}")
 
 
-def keep_lines(wanted: Wanted, table: str, read: Callable[[], KeyedLines]) -> TableLines:
+def _keep_lines(wanted: Wanted, table: str, read: Callable[[], KeyedLines]) -> dict[bytes, list[Line]] | _MappedLines:
     """Return the lines that `read` yields; `table` identifies them in the folder of `AllPhrases`."""
     if isinstance(wanted, AllPhrases):
         path = wanted.folder / hashlib.sha256(table.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         if not path.exists():
             _write(path, read())
-        return MappedLines(path)
+        return _MappedLines(path)
     kept: dict[bytes, list[Line]] = {}
     for key, line in read():
         kept.setdefault(key, []).append(line)
     return kept
 
 
-class MappedLines:
+class _MappedLines:
     """Lines in a file that is mapped into memory.
 
     The file has each run as its key and the lines with their numbers. A second file has the hash of each run's key,
@@ -222,7 +214,7 @@ class MappedLines:
 
 
 def _write(path: Path, lines: KeyedLines) -> None:
-    """Write the files of `MappedLines`; the text comes last, because it marks both as complete."""
+    """Write the files of `_MappedLines`; the text comes last, because it marks both as complete."""
     hashes, offsets, counts, offset = array("Q"), array("Q"), array("Q"), 1
     with open_output(path) as stream:
         # An empty file cannot be mapped.

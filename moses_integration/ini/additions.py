@@ -59,10 +59,6 @@ def _widened_weights(ini: MosesIni, table: FeatureLine, columns: int, weight: fl
             f"{label} is a {kind}, which is a binary file",
             "name the text table in a PhraseDictionaryMemory line, and binarise the wider table again",
         )
-    if "tuneable-components" in table.arguments:
-        raise ini.fault(
-            table.row, "tuneable-components= has a value for each column", "remove it, or add the column manually"
-        )
     ini.check_label(table)
     _require_one_decoding_path(ini, label)
     _require_no_overrides(ini, label)
@@ -77,18 +73,11 @@ def _widened_weights(ini: MosesIni, table: FeatureLine, columns: int, weight: fl
 
 def _require_scores(table: Path, ini: MosesIni, feature: FeatureLine, columns: int) -> None:
     found, before = score_count(table), feature.width
-    if found == before + columns:
-        return
-    named = ini.path_of(feature) if "path" in feature.arguments else None
-    advice = f"annotate the table that {ini.name} names"
-    if found == before and named is not None and table.resolve() in {file.resolve() for file in files_at(named)}:
-        advice = f"{ini.name} names this table already, so it needs no more columns"
-    elif found == before:
-        advice = f"run `phrasescore annotate {table} -m MODEL -o ANNOTATED` and give ANNOTATED"
-    raise UserError(
-        f"{table}: has {found} scores per line, but {ini.name} has num-features={before} and {columns} to be added; "
-        f"{advice}"
-    )
+    if found != before + columns:
+        raise UserError(
+            f"{table}: has {found} scores per line, but {ini.name} has num-features={before} and {columns} to be "
+            f"added; run `phrasescore annotate` on the table that {ini.name} names, and give its output"
+        )
 
 
 def add_feature(

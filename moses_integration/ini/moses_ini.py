@@ -61,8 +61,8 @@ class MosesIni(IniLines):
     def read(cls, path: Path) -> MosesIni:
         """Read a file; convert it if it has Moses' old format.
 
-        Relative paths start at the folder of the file. If none of them exists there, but one exists in the working
-        directory, they start at the working directory, as in Moses.
+        Relative paths start at its folder, or, if none of them exists there but one does in the working directory, at
+        the working directory, as in Moses.
         """
         ini = cls(read_lines(path), str(path), real_path(path).parent)
         if convert_old_format(ini):
@@ -177,11 +177,8 @@ class MosesIni(IniLines):
     def check_label(self, feature: FeatureLine) -> None:
         """Raise an error if mert-moses.pl cannot read the feature's label back from an n-best list."""
         if not LABEL.fullmatch(feature.label):
-            raise self.fault(
-                feature.row,
-                f"mert-moses.pl cannot tune a feature called `{feature.label}`",
-                "use letters and digits only",
-            )
+            reason = f"mert-moses.pl cannot tune a feature called `{feature.label}`"
+            raise self.fault(feature.row, reason, "use letters and digits only")
 
     # Weights
 
@@ -195,9 +192,8 @@ class MosesIni(IniLines):
             try:
                 weights[label[:-1]] = [parse_number(number) for number in numbers]
             except ValueError as error:
-                raise self.fault(
-                    row, f"a weight of {quote_text(label[:-1])} is not a number", "fix the line"
-                ) from error
+                reason = f"a weight of {quote_text(label[:-1])} is not a number"
+                raise self.fault(row, reason, "fix the line") from error
         return weights
 
     def weights_of_features(self) -> dict[str, list[float]]:
@@ -209,11 +205,8 @@ class MosesIni(IniLines):
         """Return the weights of a phrase table and check their number."""
         weights = self.weights_of_features()[feature.label]
         if len(weights) != feature.weight_count:
-            raise self.fault(
-                feature.row,
-                f"{feature.label} has {feature.weight_count} features but {len(weights)} weights",
-                "fix one of them first",
-            )
+            reason = f"{feature.label} has {feature.weight_count} features but {len(weights)} weights"
+            raise self.fault(feature.row, reason, "fix one of them first")
         return weights
 
     def set_weights(self, weights: Weights) -> None:
@@ -231,10 +224,7 @@ class MosesIni(IniLines):
             raise self.fault(row, "[weight-overwrite] overrides [weight]", "move its weights there")
 
     def require_some_weight(self, weights: Weights | None = None) -> None:
-        """Raise an error if all weights of tuned features are 0, since all translations would be equally good.
-
-        `weights` are those of all features, by default those of [weight].
-        """
+        """Raise an error if all weights (by default those of [weight]) of tuned features are 0."""
         if self.rows("weight-overwrite"):
             return
         weights = self.weights_of_features() if weights is None else weights
@@ -248,12 +238,6 @@ class MosesIni(IniLines):
 
     def path_of(self, feature: FeatureLine, key: str = "path") -> Path:
         if key not in feature.arguments:
-            if "property-index" in feature.arguments:
-                raise self.fault(
-                    feature.row,
-                    f"{feature.label} has property-index=, which only moses2 supports (scores inside the phrase table)",
-                    f"replace it by {key}= with a separate table",
-                )
             raise self.fault(feature.row, f"{feature.label} has no {key}=", "add it")
         return self.folder / feature.arguments[key]
 

@@ -373,7 +373,6 @@ def test_an_error_changes_nothing(tmp_path: Path) -> None:
         ),
         ("ProbingPT name=T num-features=4 path=x", "T is a ProbingPT, which is a binary file"),
         ("PhraseDictionaryMemory name=T_1 num-features=4 path=x", "line 2: mert-moses.pl cannot tune a feature cal"),
-        ("PhraseDictionaryMemory name=T num-features=4 path=x tuneable-components=1,1,0,1", "a value for each column"),
     ],
 )
 def test_tables_that_get_no_column(feature: str, reason: str) -> None:

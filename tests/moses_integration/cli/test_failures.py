@@ -89,11 +89,11 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         ([*BUILD, "--source", "a", "--target", "b", "--target-language", "fr#1"], "`fr#1` cannot be a language"),
         (
             [*BUILD, "--source", "a", "--target", "b", "--target-language", "FR"],
-            "-language: `FR` is not a language code",
+            "-language: `FR` cannot be a language; give a code of two or three small letters",
         ),
         (
             [*BUILD, "--source", "a", "--target", "b", "--source-language", "english"],
-            "--source-language: `english` is not a language code",
+            "--source-language: `english` cannot be a language; give a code of two",
         ),
         ([*BUILD, "--source", "a", "--target", "b", "--source-language", "align"], "`align` cannot be a language"),
         ([*BUILD, "--source", "a", "--target", "b", "--source-language", "../en"], "`../en` cannot be a language"),
@@ -139,8 +139,7 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         ),
         (
             [*DECODE, "FOLDER/indexed.ini", "--source", "FOLDER/two"],
-            "line 22: LexicalReordering0 has property-index=, which only moses2 supports (scores inside the phrase "
-            "table); replace it by path= with a separate table",
+            "line 22: LexicalReordering0 has no path=; add it",
         ),
         (
             [*TEXT_TABLE, INI, "--source", "FOLDER/brackets"],
@@ -201,11 +200,7 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         (
             ["add-column", INI, "--table", "FOLDER/own.gz", "-o", "FOLDER/o"],
             f"own.gz: has 4 scores per line, but {INI} has num-features=4 and 1 to be added; run `phrasescore "
-            "annotate FOLDER/own.gz -m MODEL -o ANNOTATED` and give ANNOTATED",
-        ),
-        (
-            ["add-column", INI, "--table", str(MINI / "phrase-table.gz"), "-o", "FOLDER/o"],
-            f"1 to be added; {INI} names this table already, so it needs no more columns",
+            f"annotate` on the table that {INI} names, and give its output",
         ),
         (["add-column", INI, "--table", "FOLDER/two", "-o", "FOLDER/o"], "two: line 1: has 1 field"),
         (
