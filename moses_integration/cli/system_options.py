@@ -109,20 +109,11 @@ def add_toolkit_options(parser: argparse.ArgumentParser) -> None:
     options.add_sharing_options(parser)
 
 
-def add_binarise_option(parser: argparse.ArgumentParser) -> None:
-    """Add --binarise."""
-    parser.add_argument(
-        "--binarise",
-        choices=("compact", "probing"),
-        help="convert the filtered table to this binary format, which needs less memory (installed Moses only)",
-    )
-
-
 def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> BuildingToolkit:
     """Return the toolkit of --toolkit; log an automatic choice."""
     from moses_integration.toolkits.toolkit import choose_toolkit
 
-    toolkit = choose_toolkit(args.toolkit, args.processes, getattr(args, "binarise", None), args.scheduler)
+    toolkit = choose_toolkit(args.toolkit, args.processes, args.scheduler)
     if args.toolkit == "auto":
         reporter.log(f"toolkit: {toolkit}")
     return toolkit

@@ -54,7 +54,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     system_options.add_seeds_option(tuning, "1")
     system_options.add_prepared_option(parser)
     system_options.add_toolkit_options(parser)
-    system_options.add_binarise_option(parser)
     system_options.add_in_context_option(
         parser, "add a column with the scores of this network, trained with `train --alignment`"
     )
@@ -78,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     ini.require_some_weight()
     ini, toolkit = _with_columns(args, ini, toolkit, reporter)
     config = TuningConfig(**given_options(args, TuningConfig))
-    settings = {**asdict(config), "prepared": args.prepared, "binarise": args.binarise}
+    settings = {**asdict(config), "prepared": args.prepared}
     inputs = tuning_inputs(ini, args.source, args.reference) if args.report or args.work else {}
     report = {"toolkit": str(toolkit), **inputs, "settings": settings}
     started = time.monotonic()

@@ -170,10 +170,6 @@ class MosesIni(IniLines):
     def remove_argument(self, label: str, key: str) -> None:
         self.replace(self.feature(label).row, rf"[ \t]+{re.escape(key)}=[^{TRIMMED}]*", "")
 
-    def set_kind(self, label: str, kind: str) -> None:
-        feature = self.feature(label)
-        self.replace(feature.row, rf"(?<![^ \t]){re.escape(feature.kind)}(?=[ \t]|[{TRIMMED}]*$)", kind)
-
     def check_label(self, feature: FeatureLine) -> None:
         """Raise an error if mert-moses.pl cannot read the feature's label back from an n-best list."""
         if not LABEL.fullmatch(feature.label):

@@ -21,7 +21,7 @@ from moses_integration.toolkits.moses_tables import (
     require_moses_words,
     write_filtered_system,
 )
-from moses_integration.toolkits.toolkit import Binary, NbestRequest, Progress, Translate, TuningRequest
+from moses_integration.toolkits.toolkit import NbestRequest, Progress, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_dev_set
 from moses_integration.tuning.tunings import Tuning, TuningConfig
 from phrasescore.files import open_output, read_lines, write_lines
@@ -38,9 +38,9 @@ class MosesToolkit:
 
     name = "moses"
 
-    def __init__(self, installation: Installation, processes: int | None = None, binary: Binary | None = None) -> None:
+    def __init__(self, installation: Installation, processes: int | None = None) -> None:
         check_folder_name(installation.home)
-        self._moses, self._binary = installation, binary
+        self._moses = installation
         self._threads = str(processes or available_cores())
 
     def __str__(self) -> str:
@@ -97,7 +97,7 @@ class MosesToolkit:
         for number, lines in enumerate(zip(*references, strict=True)):
             write_lines(folder / f"{_REFERENCES}{number}", lines)
         request.progress(None, "filtering tables")
-        filtered = write_filtered_system(ini, dev, folder, self._moses, self._binary)
+        filtered = write_filtered_system(ini, dev, folder)
         for done, seed in enumerate(seeds):
             request.progress(done / len(seeds), f"mert-moses.pl with seed {seed}")
             work = folder / f"mert.seed{seed}"
@@ -134,7 +134,7 @@ class MosesToolkit:
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
         """Yield a function that runs `moses`; the first call filters the tables for the input."""
         self.check(ini, source, folder, tunes=False)
-        filtered = cache(lambda: write_filtered_system(ini, source, folder, self._moses, self._binary))
+        filtered = cache(lambda: write_filtered_system(ini, source, folder))
         yield partial(self._translate, filtered, source, folder)
 
     def _translate(

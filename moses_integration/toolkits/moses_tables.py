@@ -1,4 +1,4 @@
-"""The input of Moses: folders, features and words that it accepts, and filtered and binarised tables."""
+"""The input of Moses: folders, features and words that it accepts, and filtered tables."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.decoder.tables import filter_table
 from moses_integration.ini import IGNORED, FeatureLine, MosesIni
-from moses_integration.toolkits.installation import Installation, has_content, run_step
-from moses_integration.toolkits.toolkit import Binary
 from phrasescore.errors import UserError, spelled
 from phrasescore.text import text_lines
 from phrasescore.words import phrases_of, quote, split_words
@@ -23,9 +21,7 @@ _PLAIN = {"inputtype": {"0"}, "input-factors": {"0"}, "search-algorithm": {"0", 
 """Settings under which source phrases are sequences of the input words, so that tables can be filtered."""
 
 
-def write_filtered_system(
-    ini: MosesIni, source: Path, folder: Path, moses: Installation, binary: Binary | None
-) -> Path:
+def write_filtered_system(ini: MosesIni, source: Path, folder: Path) -> Path:
     """Write a system for one input text to a folder; return its moses.ini.
 
     Moses' filter-model-given-input.pl is not used, because it loses source phrases of more than ten words and lines
@@ -43,9 +39,7 @@ def write_filtered_system(
         if feature.kind not in _TEXT_TABLES:
             continue
         table = _find_text_table(ini, feature)
-        if table is None:
-            continue
-        if _is_to_be_filtered(ini, feature):
+        if table is not None and _is_to_be_filtered(ini, feature):
             wanted = _phrases_of_text(ini, source) if wanted is None else wanted
             whole, table = table, filtered.resolve() / f"table{number}.gz"
             filter_table(whole, wanted, table, is_for_reordering=feature.kind == "LexicalReordering")
@@ -54,47 +48,8 @@ def write_filtered_system(
             for key in _factors_of(feature):
                 if key not in feature.arguments:
                     result.set_argument(feature.label, key, "0")
-        if binary is not None and has_content(table):
-            _binarise(result, feature, table, filtered.resolve() / f"table{number}", moses, binary)
     result.write(filtered / "moses.ini")
     return filtered / "moses.ini"
-
-
-def _binarise(
-    ini: MosesIni, feature: FeatureLine, table: Path, base: Path, moses: Installation, binary: Binary
-) -> None:
-    """Convert a table with a program of Moses, and change the feature's class and path in the ini.
-
-    `base` is the path of the binary table without suffix. A reordering table has no form `probing`.
-    """
-    kind, options = feature.kind, list[str | Path]()
-    match binary, kind:
-        case "compact", "PhraseDictionaryMemory":
-            kind, path, program = "PhraseDictionaryCompact", base.with_suffix(".minphr"), "processPhraseTableMin"
-            options = ["-in", table, "-out", path, "-nscores", str(feature.width)]
-            artefacts = [path]
-        case "compact", _:
-            # Moses appends the suffix to the path in the ini.
-            path, program, options = base, "processLexicalTableMin", ["-in", table, "-out", base]
-            artefacts = [Path(f"{base}.minlexr")]
-        case "probing", "PhraseDictionaryMemory":
-            if feature.arguments.get("table-limit") == "0":
-                raise UserError(
-                    f"{spelled('binarise', 'probing')}: ProbingPT has no translations with table-limit=0, as "
-                    f"{feature.label} has; give a limit, or use {spelled('binarise', 'compact')}"
-                )
-            kind, path, program = "ProbingPT", base.with_suffix(".probing"), "CreateProbingPT"
-            options = ["--input-pt", table, "--output-dir", path, "--num-scores", str(feature.width)]
-            files = ("config", "probing_hash.dat", "source_vocabids", "TargetColl.dat", "TargetVocab.dat")
-            artefacts = [path / name for name in files]
-        case _:
-            return
-    log = base.parent.parent / f"binarise.{base.name}.log"
-    run_step(f"binarising {feature.label}", [moses.binary(program), *options], log, artefacts)
-    # Without a name, the label of a feature is made of its class.
-    ini.set_argument(feature.label, "name", feature.label)
-    ini.set_kind(feature.label, kind)
-    ini.set_argument(feature.label, "path", str(path))
 
 
 def _is_to_be_filtered(ini: MosesIni, feature: FeatureLine) -> bool:

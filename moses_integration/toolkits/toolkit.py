@@ -16,8 +16,6 @@ from phrasescore.errors import UserError, spelled
 from phrasescore.text import Log, ProgressCallback, no_log, no_progress
 
 ToolkitName = Literal["auto", "moses", "embedded"]
-Binary = Literal["compact", "probing"]
-"""Binary forms of a phrase table: PhraseDictionaryCompact and ProbingPT."""
 Progress = Callable[[int, int], None]
 """Receives the number of finished sentences, and of all sentences."""
 
@@ -100,16 +98,10 @@ class BuildingToolkit(Toolkit, Protocol):
         ...
 
 
-def choose_toolkit(
-    name: ToolkitName, processes: int | None = None, binary: Binary | None = None, scheduler: str | None = None
-) -> BuildingToolkit:
+def choose_toolkit(name: ToolkitName, processes: int | None = None, scheduler: str | None = None) -> BuildingToolkit:
     """Return a toolkit; `auto` is Moses if it is installed and there is no scheduler.
 
-    Args:
-        name: of the toolkit.
-        processes: for the embedded toolkit, or threads of Moses; None for all cores.
-        binary: converts tables for Moses.
-        scheduler: address of a Dask scheduler, for the embedded toolkit.
+    `processes` is the number of processes of the embedded toolkit, or of threads of Moses.
     """
     from moses_integration.toolkits.embedded import EmbeddedToolkit
     from moses_integration.toolkits.installation import find_installation
@@ -117,16 +109,13 @@ def choose_toolkit(
 
     embedded = spelled("toolkit", "embedded")
     if scheduler is not None:
-        if name == "moses" or binary is not None:
+        if name == "moses":
             raise UserError(f"{spelled('scheduler')}: Moses cannot share its work among workers; use {embedded}")
         return EmbeddedToolkit(processes, scheduler)
     installation = None if name == "embedded" else find_installation()
     if installation is not None:
-        return MosesToolkit(installation, processes, binary)
+        return MosesToolkit(installation, processes)
     if name == "moses":
         asked = spelled("toolkit", "moses")
         raise UserError(f"{asked}: Moses was not found; set MOSES_HOME to its folder, or use {embedded}")
-    if binary is not None:
-        asked = spelled("binarise", binary)
-        raise UserError(f"{asked}: the embedded toolkit reads text tables; use Moses, or omit the option")
     return EmbeddedToolkit(processes)

@@ -208,7 +208,7 @@ def test_binary_tables_by_hand(moses: Path, tmp_path: Path) -> None:
         assert path is not None
         shell(f"$MOSES_HOME/bin/{command[1]}", tmp_path, moses)
         made = ini.copy()
-        made.set_kind("TranslationModel0", kind)
+        made.lines = [line.replace("PhraseDictionaryMemory", kind) for line in made.lines]
         made.set_argument("TranslationModel0", "path", f"{tmp_path}/{path[1] or path[2]}")
         made.write(tmp_path / f"{kind}.ini")
         translations.add(shell(f"$MOSES_HOME/bin/moses -v 0 -f {kind}.ini < {MINI}/hard.en", tmp_path, moses))

@@ -237,13 +237,6 @@ def test_setting_an_argument_changes_that_argument_alone() -> None:
     ]
 
 
-def test_setting_the_class_of_a_feature() -> None:
-    ini = parse("[feature]\n  A name=AA x=A # A\nA\n")
-    ini.set_kind("AA", "Other")
-    ini.set_kind("A0", "B")
-    assert ini.lines == ["[feature]\n", "  Other name=AA x=A # A\n", "B\n"]
-
-
 @pytest.mark.parametrize("value", ["a b", "a#b", "a\tb", "a\n"])
 def test_a_value_that_moses_would_truncate_is_an_error(value: str) -> None:
     ini = parse(INI.format(table="t.gz"))

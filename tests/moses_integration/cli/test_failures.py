@@ -147,7 +147,6 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         ),
         ([*DECODE, "FOLDER/compact.ini", "--source", "FOLDER/two"], "does not support PhraseDictionaryCompact"),
         ([*DECODE, "FOLDER/weights.ini", "--source", "FOLDER/two"], "has 4 features but 3 weights"),
-        ([*DECODE, INI, "--source", "FOLDER/two", "--binarise", "compact"], "the embedded toolkit reads text tables"),
         ([*DECODE, INI, "--source", "FOLDER/cut.gz"], "cut.gz: the compressed data is truncated"),
         (["decode", INI, "--source", "FOLDER/two"], "it names; give text that is tokenised"),
         (

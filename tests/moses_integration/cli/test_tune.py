@@ -12,7 +12,6 @@ import pytest
 
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
-from moses_integration.toolkits.toolkit import choose_toolkit
 from moses_integration.tuning.tunings import Tuning, log_spread
 from phrasescore.cli.console import Reporter
 from tests.conftest import MINI
@@ -87,20 +86,3 @@ def test_nothing_is_taken_of_a_tuning_with_another_table_whose_name_has_no_endin
             ini.write(tmp_path / name)
         assert main(["tune", f"{tmp_path}/{name}", *tune[2:], f"{tmp_path}/work"]) == code
         assert said in capsys.readouterr().err
-
-
-def test_binary_tables_are_another_tuning(
-    small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Tuning with binary tables does not resume a tuning with text tables, because their scores are rounded.
-
-    The embedded toolkit stands in for Moses and reads text tables.
-    """
-    monkeypatch.setattr("moses_integration.cli.system_options.toolkit_of", lambda *_: choose_toolkit("embedded", 1))
-    texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1]), "--prepared"]
-    quick = ["--iterations", "2", "--nbest", "5", "--restarts", "1", "-o", f"{tmp_path}/tuned.ini"]
-    tune = ["tune", str(MINI / "moses.ini"), *texts, *quick, "--work", f"{tmp_path}/work"]
-    assert main(tune) == 0
-    capsys.readouterr()
-    assert main([*tune, "--binarise", "compact"]) == 1
-    assert "tuned: an earlier run had binarise none (now compact); give the same to resume" in capsys.readouterr().err

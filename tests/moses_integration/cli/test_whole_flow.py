@@ -173,9 +173,7 @@ def test_auto_takes_moses_and_logs_it(
     moses = {"MOSES_HOME": str(moses_home)}
     texts = ("--source", source, "--reference", reference, "--prepared")
     tuned, work = tmp_path / "tuned.ini", tmp_path / "work"
-    told = succeed(
-        "tune", system / "moses.ini", *texts, *QUICK, "-o", tuned, "--work", work, "--binarise", "probing", more=moses
-    )
+    told = succeed("tune", system / "moses.ini", *texts, *QUICK, "-o", tuned, "--work", work, more=moses)
     assert f"toolkit: Moses in {moses_home}".encode() in told.stderr
     assert (work / "mert.seed1/mert-moses.log").exists()
     assert MosesIni.read(tuned).phrase_table().kind == "PhraseDictionaryMemory"
@@ -236,7 +234,6 @@ def test_wrong_usage_is_exit_code_2(
         ["build", *texts, "-o", "x", "--longest-phrase", "0"],
         ["build", *texts, "-o", "x", "--aligner", "giza"],
         ["decode"],
-        ["decode", "i", "--binarise", "zip"],
         ["tune", "i", "--source", "a", "--reference", "b", "-o", "c", "--restarts", "-1"],
         ["evaluate", "a", "--reference", "b", "--seed", "-3"],
         ["add-column", "i", "--table", "t", "--weight", "nan", "-o", "o"],

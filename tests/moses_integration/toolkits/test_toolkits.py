@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from moses_integration.ini import MosesIni, add_feature
-from moses_integration.nbest import read_nbest
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation, StepFailure
 from moses_integration.toolkits.moses import MosesToolkit
-from moses_integration.toolkits.toolkit import Binary, NbestRequest, TuningRequest, choose_toolkit
+from moses_integration.toolkits.toolkit import NbestRequest, TuningRequest, choose_toolkit
 from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.errors import UserError
 from phrasescore.files import open_input, open_output, read_lines
@@ -51,11 +50,6 @@ def test_moses_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(UserError, match="typo/bin/moses: is missing"):
         choose_toolkit("auto")
     assert choose_toolkit("embedded").name == "embedded"
-
-
-def test_binary_tables_need_moses(no_moses: None) -> None:
-    with pytest.raises(UserError, match="binarise='compact': the embedded toolkit reads text tables; use Moses"):
-        choose_toolkit("auto", binary="compact")
 
 
 # Other weights
@@ -273,32 +267,6 @@ def test_lines_that_would_become_commands(
         list(pretended.tune(ini, request(MINI / "dev.en", [MINI / "dev.fr"], tmp_path / "work")))
 
 
-def test_a_label_is_no_part_of_a_path(pretended: MosesToolkit, tmp_path: Path) -> None:
-    """A label is not used in a path, such as that of the log of binarising."""
-    program(tmp_path / "moses/bin/processPhraseTableMin", 'cp "$2" "$4"')
-    program(tmp_path / "moses/bin/processLexicalTableMin", 'cp "$2" "$4.minlexr"')
-    ini = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
-    ini.lines = [line.replace("TranslationModel0", "../../TM") for line in ini.lines]
-    decode(MosesToolkit(pretended._moses, 1, "compact"), ini, MINI / "hard.en", tmp_path / "work")
-    assert (tmp_path / "work/binarise.table3.log").exists()
-
-
-def test_a_binary_table_has_the_label_of_a_text_table_without_name(pretended: MosesToolkit, tmp_path: Path) -> None:
-    program(tmp_path / "moses/bin/CreateProbingPT", 'mkdir "$4"; cd "$4"; touch x')
-    ini = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
-    ini.lines = [
-        line.replace("name=TranslationModel0 ", "").replace("TranslationModel0", "PhraseDictionaryMemory0")
-        for line in ini.lines
-    ]
-    with pytest.raises(StepFailure, match="binarising PhraseDictionaryMemory0"):
-        decode(MosesToolkit(pretended._moses, 1, "probing"), ini, MINI / "hard.en", tmp_path / "work")
-    files = "config probing_hash.dat source_vocabids TargetColl.dat TargetVocab.dat"
-    program(tmp_path / "moses/bin/CreateProbingPT", f'mkdir "$4"; cd "$4"; for f in {files}; do echo x > $f; done')
-    decode(MosesToolkit(pretended._moses, 1, "probing"), ini, MINI / "hard.en", tmp_path / "work")
-    table = MosesIni.read(tmp_path / "work/filtered/moses.ini").phrase_table()
-    assert (table.kind, table.label) == ("ProbingPT", "PhraseDictionaryMemory0")
-
-
 @pytest.mark.parametrize("name", ["table.zst", "table.xz", "table"])
 def test_tables_become_readable_for_moses(pretended: MosesToolkit, tmp_path: Path, name: str) -> None:
     with open_input(MINI / "phrase-table.gz") as table, open_output(tmp_path / name) as stream:
@@ -316,33 +284,8 @@ def test_tables_become_readable_for_moses(pretended: MosesToolkit, tmp_path: Pat
 
 
 @pytest.fixture
-def toolkits(moses_home: Path) -> Sequence[MosesToolkit]:
-    return [MosesToolkit(Installation(moses_home), 2, binary) for binary in (None, "compact", "probing")]
-
-
-KINDS = {None: "PhraseDictionaryMemory", "compact": "PhraseDictionaryCompact", "probing": "ProbingPT"}
-
-
-@pytest.mark.moses
-@pytest.mark.parametrize("binary", ["compact", "probing"])
-def test_binary_tables_translate_like_text_tables(moses_home: Path, tmp_path: Path, binary: Binary) -> None:
-    """Binary tables translate like text tables.
-
-    They are built with the right number of scores: five, the last of which is ours.
-    """
-    if binary == "compact" and not (moses_home / "bin/processPhraseTableMin").exists():
-        pytest.skip("this Moses was built without cmph, which compact tables need")
-    ini = MosesIni.read(MINI / "moses.5.ini")
-    ini.set_weights({"TranslationModel0": [0.1, 0.2, 0.3, 0.1, 0.6]})
-    lists = {}
-    for form in (None, binary):
-        folder = tmp_path / str(form)
-        toolkit = MosesToolkit(Installation(moses_home), 2, form)
-        decode(toolkit, ini, MINI / "hard.en", folder, NbestRequest(folder / "nbest", 5))
-        lists[form] = [(entry.words, entry.features(), entry.total) for entry in read_nbest(folder / "nbest")]
-        assert KINDS[form] in {feature.kind for feature in MosesIni.read(folder / "filtered/moses.ini").features()}
-    assert len(lists[None]) > 50
-    assert lists[None] == lists[binary]
+def toolkit(moses_home: Path) -> MosesToolkit:
+    return MosesToolkit(Installation(moses_home), 2)
 
 
 @pytest.mark.moses
