@@ -38,14 +38,8 @@ _ORDER = {
 """The order in which Moses adds the features."""
 _SINGLE = {"weight-u": "UnknownWordPenalty", "weight-w": "WordPenalty", "weight-p": "PhrasePenalty"}
 """Features with one weight and no model."""
-_UNSUPPORTED = {
-    *("weight-i", "weight-slm", "weight-bl", "weight-dlm", "weight-lr", "weight-lex", "weight-glm", "weight-wt"),
-    *("weight-pp", "weight-pb", "weight-e", "dlm-model", "global-lexical-file", "glm-feature", "slmodel-file"),
-    *("phrase-pair-feature", "phrase-boundary-source-feature", "phrase-boundary-target-feature"),
-    *("phrase-length-feature", "target-word-insertion-feature", "source-word-deletion-feature"),
-    "word-translation-feature",
-}
-"""Unsupported sections: rare features, and input other than text."""
+_CURRENT = {"weight-file", "weight-add", "weight-overwrite"}
+"""Sections of the current format whose names resemble those of the old one."""
 
 
 def _table(fields: Sequence[str]) -> _Model:
@@ -83,10 +77,20 @@ _MODELS: dict[str, tuple[str, Callable[[Sequence[str]], _Model]]] = {
 def convert_old_format(ini: IniLines) -> bool:
     """Convert an ini of the old format; return whether it had that format."""
     of_models = {name for section, (weights, _) in _MODELS.items() for name in (section, weights)}
-    old = [name for name in ini.sections() if name in of_models | _SINGLE.keys() | _UNSUPPORTED and ini.rows(name)]
+    known = of_models | _SINGLE.keys()
+    candidates = known | {name for name in ini.sections() if name.startswith("weight-")} - _CURRENT
+    old = [name for name in ini.sections() if name in candidates and ini.rows(name)]
     if not old:
         return False
-    _check_convertible(ini, old)
+    for section in ("feature", "weight"):
+        for row, _ in ini.rows(section):
+            reason = f"[{section}] has Moses' current format, [{old[0]}] the old one"
+            raise ini.fault(row, reason, "use only one of the formats")
+    # Rare features, and input other than text.
+    for section in (name for name in old if name not in known):
+        reason = f"[{section}] has Moses' old format, and its conversion is not supported"
+        remedy = "convert the file with `scripts/training/convert-moses-ini-to-v2.perl < OLD > NEW`"
+        raise ini.fault(ini.rows(section)[0][0], reason, remedy)
     features: list[tuple[str, int | None]] = []
     weights: list[tuple[str, int]] = []
     # Features without a model. Moses always adds the two word penalties.
@@ -112,24 +116,6 @@ def convert_old_format(ini: IniLines) -> bool:
     return True
 
 
-def _check_convertible(ini: IniLines, old: Sequence[str]) -> None:
-    for section in ("feature", "weight"):
-        for row, _ in ini.rows(section):
-            raise ini.fault(
-                row, f"[{section}] has Moses' current format, [{old[0]}] the old one", "use only one of the formats"
-            )
-    for section in old:
-        if section in _UNSUPPORTED:
-            raise ini.fault(
-                ini.rows(section)[0][0],
-                f"[{section}] has Moses' old format, and its conversion is not supported",
-                "convert the file with `scripts/training/convert-moses-ini-to-v2.perl < OLD > NEW`",
-            )
-    for row, value in ini.rows("search-algorithm")[:1]:
-        if value not in ("0", "1"):
-            raise ini.fault(row, "the system is not phrase-based", "give a phrase-based system")
-
-
 def _models(
     ini: IniLines, section: str, parse: Callable[[Sequence[str]], _Model]
 ) -> Iterator[tuple[str, int, str, int]]:
@@ -143,11 +129,8 @@ def _models(
         try:
             kind, scores, arguments = parse(split_fields(value))
         except (ValueError, LookupError) as error:
-            raise ini.fault(
-                row,
-                f"is not a supported model of [{section}]",
-                "fix the line, or convert the file to Moses' current format",
-            ) from error
+            remedy = "fix the line, or convert the file to Moses' current format"
+            raise ini.fault(row, f"is not a supported model of [{section}]", remedy) from error
         if index < len(limits):
             arguments += f" table-limit={limits[index]}"
         if index < len(has_oov_score) and has_oov_score[index]:

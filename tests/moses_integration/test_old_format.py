@@ -187,11 +187,6 @@ def test_several_models_of_all_kinds(tmp_path: Path) -> None:
             "[weight-i]\n1\n[x]",
             r"line 28: \[weight-i\] has Moses' old .* is not supported; convert",
         ),
-        (
-            "[mapping]",
-            "[search-algorithm]\n3\n[mapping]",
-            "line 34: the system is not phrase-based; give",
-        ),
         ("0 0 0 4 phr", "0 0 4 phr", r"line 3: is not a supported model of \[ttable-file\]; fix"),
         ("0 0 0 4 phr", "99 0 0 4 phr", r"line 3: is not a supported model of \[ttable-file\]"),
         ("0 0 0 4 phr", "0 0 0 4.5 phr", r"line 3: is not a supported model of \[ttable-file\]"),
