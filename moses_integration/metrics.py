@@ -50,7 +50,6 @@ class Evaluated:
     """The metrics of one system."""
 
     translations: str
-    """File name."""
     metrics: dict[str, Measured]
     """By name: BLEU, chrF (Popovic 2015), TER (Snover et al. 2006)."""
     p_value: float | None

@@ -49,7 +49,6 @@ class NbestEntry:
     """One translation of one sentence."""
 
     sentence: int
-    """Sentence number, from 0."""
     words: bytes
     """The translation, with words separated by one space."""
     scores: bytes

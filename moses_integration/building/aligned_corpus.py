@@ -37,7 +37,6 @@ LONGEST_SENTENCE = 80
 """Default of clean-corpus-n.perl, whose rules are used, like the following two."""
 _LARGEST_RATIO = 9
 _LONGEST_WORD = 1000
-"""Characters."""
 _MIN_KEPT = 0.05
 """Share of the pairs that must be fit; with fewer, the texts are not parallel or the sentences too long."""
 

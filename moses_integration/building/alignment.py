@@ -67,12 +67,10 @@ class AlignmentReport:
 
     method: str
     aligner: str
-    """Name and version of the library."""
     pairs: int
     """Sentence pairs, and lines written."""
     links: int
     unlinked: int
-    """Pairs without links."""
 
 
 def align(source: Path, target: Path, output: Path, method: Method, *, processes: int | None = None) -> AlignmentReport:

@@ -38,7 +38,6 @@ INSTANCE = np.dtype(
         ("orientation", np.int8),
     ]
 )
-"""An occurrence of a phrase pair."""
 
 Instances = NDArray[np.void]
 Alignments = NDArray[np.int64]
@@ -75,7 +74,6 @@ class _Matrices:
     origin_T: Positions
     """Plus the position of a source word: its cell in the row of this target word."""
     stride_T: Positions
-    """Cells in a row."""
 
     @classmethod
     def of(cls, batch: AlignedSentences) -> Self:

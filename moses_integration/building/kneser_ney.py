@@ -48,7 +48,6 @@ class NGrams:
     """The distinct n-grams of one order, in the order of their lines in an ARPA file."""
 
     first_G: NDArray[np.int32]
-    """Id of the first word."""
     suffix_G: NDArray[np.int64]
     """Index of the n-gram without its first word among the n-grams of the order below."""
     context_G: NDArray[np.int64]

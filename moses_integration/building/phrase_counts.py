@@ -34,7 +34,6 @@ Singles = NDArray[np.float32]
 _OUTSIDE = -1
 """Id after the last word of a sentence."""
 _SMOOTHING = 0.5
-"""Added to the count of each orientation."""
 
 
 def phrase_ranks(text: Text, longest: int) -> Integers:

@@ -57,7 +57,6 @@ class TextSettings:
     tokenise: bool = True
     """Normalise punctuation and split it from the words. Otherwise, spaces separate words."""
     casing: Casing = "true"
-    """`true`: truecase."""
     escape: bool = True
     """Replace the characters & | < > ' " [ ], which have a meaning in Moses. Not for text that is escaped already."""
 

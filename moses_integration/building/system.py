@@ -109,7 +109,6 @@ class BuildInput:
 
     source: Path
     target: Path
-    """The translation, line by line."""
     alignment: Path | None = None
     """An existing word alignment of these texts, in Pharaoh format; then no line is dropped."""
     validation: tuple[Path, Path] | None = None

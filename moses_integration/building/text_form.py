@@ -37,7 +37,6 @@ class TextForm:
     """Commas and final full stops that are joined to a word, as in plain text."""
     escapes: int = 0
     cased: int = 0
-    """Lines with cased letters."""
     with_capitals: int = 0
 
     def add(self, text: str) -> None:

@@ -61,7 +61,6 @@ class TableCounts:
     alignment_points: int
     word_pairs: int
     extracted: int
-    """Occurrences of phrase pairs."""
     phrase_pairs: int
 
 
@@ -153,7 +152,6 @@ class _Tasks:
 
     folder: Path
     longest: int
-    """Words of the longest phrase."""
     partitions: int
 
     @classmethod

@@ -39,7 +39,6 @@ class FeatureKind:
     arguments: tuple[str, ...] = ()
     """Supported arguments besides those of all features."""
     is_of_moses: bool = True
-    """Whether Moses has it, too."""
 
 
 def _lexical_reordering(ini: MosesIni, line: FeatureLine) -> Feature:
@@ -84,7 +83,6 @@ KINDS = {
         _neural_language_model, ("path", "order", "factor", "backoff", "cache", "unnormalised"), is_of_moses=False
     ),
 }
-"""Features by class name."""
 _USE_TEXT = "name the text table in a PhraseDictionaryMemory line"
 _USE_KENLM = "if its file is in the ARPA format, name the feature KENLM, which gives the same scores"
 _REMEDIES = {
@@ -93,7 +91,6 @@ _REMEDIES = {
     "SRILM": _USE_KENLM,
     "IRSTLM": _USE_KENLM,
 }
-"""What to do about some unsupported features."""
 
 
 def load_model(

@@ -30,7 +30,6 @@ class Hypotheses(NamedTuple):
 
     option_N: Indices
     back_N: Indices
-    """Index of the previous hypothesis."""
     score_N: Floats
     """Score of the derivation so far, without future score."""
     context_NX: Floats
@@ -62,7 +61,6 @@ class Derivation:
     steps: tuple[Step, ...]
     score: float
     values_F: Floats
-    """Values of the features, in the model's order."""
 
     @property
     def words(self) -> Words:
@@ -78,7 +76,6 @@ class SearchGraph:
         self._model, self._options = model, options
         none, states = np.array([NO_OPTION]), np.array([begin], np.int64).reshape(1, -1)
         self.kept = Hypotheses(none, none, np.zeros(1), np.zeros((1, len(model.context_weights))), states)
-        """The hypotheses of the stacks."""
         self._last: Indices = np.array([self.root])
         self._lost: list[Hypotheses] = []
         """Hypotheses that lost in recombination; in `_all` they follow those of the stacks."""

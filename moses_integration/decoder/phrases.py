@@ -45,7 +45,6 @@ class Feature:
     decimals: int | None = None
     """Decimals of its values that another process reproduces, in which tuning compares translations; None for all."""
     factors: Factors = SURFACE
-    """The factor of target words that it uses."""
 
     def __init__(self, label: str) -> None:
         self.label = label

@@ -125,7 +125,6 @@ class Translation:
     line: bytes
     """The translation, with a space after each word."""
     nbest: list[bytes]
-    """Lines of the n-best list."""
     unknown: int
     """Number of words that are not in the phrase table."""
 
@@ -135,12 +134,9 @@ class Translating:
     """Task: translate a sentence and format the results."""
 
     nbest: int = 0
-    """Size of the n-best list."""
     distinct: bool = True
     segmentation: bool = True
-    """Whether the n-best list has source and target ranges of phrases."""
     alignment: bool = True
-    """Whether the n-best list has word alignments."""
     trace: bool = False
     """Whether the translation has the source range after each phrase."""
 

@@ -43,13 +43,11 @@ class Moves(NamedTuple):
     """Moves of hypotheses of one stack."""
 
     record_M: Indices
-    """Index of the hypothesis in the search graph."""
     span_M: Indices
     relation_M: Indices
     score_M: Floats
     """Score of the hypothesis plus that of the jump."""
     future_M: Floats
-    """Future score after the move."""
     coverage_M: Coverages
     """Coverage after the move, in the window of the hypothesis."""
     bound_M: Floats
@@ -65,7 +63,6 @@ class Stack:
 
     record_H: Indices
     coverage_H: Indices
-    """Index in `coverage_C`."""
     coverage_C: Coverages
     future_C: Floats
     first_word: int

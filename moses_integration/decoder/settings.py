@@ -38,7 +38,6 @@ _SUPPORTED = {
     "output-factors": ("0",),
     "mapping": ("0 T 0", "T 0"),
 }
-"""Supported values of some sections."""
 
 
 class UnsupportedError(UserError):
@@ -64,7 +63,6 @@ class DecoderSettings:
     distortion_limit: int = -1
     """Longest jump, and longest distance from the first gap; negative: no limit."""
     longest_phrase: int = 20
-    """Longest source phrase in words."""
     drop_unknown: bool = False
     """Whether unknown words without a digit are dropped instead of copied."""
 

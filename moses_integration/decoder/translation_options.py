@@ -30,7 +30,6 @@ class Options:
     sentence: Words
     span_start_S: Indices
     span_end_S: Indices
-    """Inclusive."""
     span_first_S: Indices
     """Index of the first option of each span, then the number of options [S + 1]."""
     targets: list[TargetPhrase]

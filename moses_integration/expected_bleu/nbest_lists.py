@@ -189,9 +189,7 @@ class NbestLists:
     """The n-best lists of some sentences; none is empty."""
 
     features_HF: NDArray[np.float32]
-    """Values of the log-linear model's features."""
     statistics_H9: NDArray[np.int32]
-    """BLEU statistics."""
     offsets: Offsets
     """List i has the hypotheses from `offsets[i]` to before `offsets[i + 1]`."""
     uses_HP: csr_array

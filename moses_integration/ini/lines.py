@@ -70,13 +70,11 @@ class ReorderingType:
     """The orientation classes of a reordering model and what they are conditioned on."""
 
     classes: tuple[int, int, int, int]
-    """The class of each relation."""
     backward: bool
     """Whether it scores the orientation towards the previous phrase."""
     forward: bool
     """Whether it scores the orientation towards the next phrase; these scores follow the backward ones."""
     has_target: bool
-    """Whether it conditions on target phrases."""
 
     @classmethod
     def parse(cls, text: str) -> ReorderingType:

@@ -45,7 +45,6 @@ LABEL = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 """Labels that mert-moses.pl can read back from an n-best list; it takes a label with `_` for a sparse feature."""
 
 Weights = Mapping[str, Sequence[float]]
-"""Weights of features by label."""
 
 
 class MosesIni(IniLines):

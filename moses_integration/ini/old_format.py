@@ -16,7 +16,6 @@ from phrasescore.errors import UserError
 from phrasescore.words import parse_number
 
 _Model = tuple[str, int, str]
-"""Class, number of scores and arguments of a feature."""
 
 _TABLES = {
     "0": "PhraseDictionaryMemory",

@@ -51,9 +51,7 @@ class FeatureSpec:
 
     label: str
     path: Path
-    """Model folder, or file of numbers."""
     column: str | None = None
-    """None for the default column of the model."""
 
     @classmethod
     def parse(cls, text: str) -> FeatureSpec:

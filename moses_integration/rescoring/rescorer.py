@@ -61,7 +61,6 @@ class TunedWeights:
     """The weights from `rescore --reference`, with the features and models that they belong to."""
 
     path: Path
-    """The file of weights."""
     ini: Path | None
     """The moses.ini of the list, None for a list of another toolkit."""
     backoff: Path | None
@@ -159,13 +158,11 @@ class Rescorer:
     scorers: Sequence[FeatureSpec]
     log: Log
     backoff: Path | None = None
-    """n-gram model for neural language models."""
     device: str = "auto"
     precision: Precision = "auto"
     processes: int | None = None
     scheduler: str | None = None
     nbest_output: Path | None = None
-    """File for the reranked list."""
     mbr: bool | None = None
     """Whether to tune the scale of minimum Bayes risk, too."""
 

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from phrasescore.device import Precision
 
 LARGEST_BODY = 1 << 20
-"""Bytes of a request."""
 _MOST_CONNECTIONS = 512
 _LAST_SECONDS = 5
 """Time for the requests in progress when the server is stopped."""

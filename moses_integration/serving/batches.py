@@ -35,7 +35,6 @@ _OF_MOSES = (
     "target given source",
     "target given source, lexical",
 )
-"""Moses' columns of a phrase table, in their order."""
 Result = dict[str, Any]
 """A translation, for JSON."""
 
@@ -90,7 +89,6 @@ class TranslationTask:
 
     systems: Mapping[str, MosesIni]
     folder: Path
-    """For files that processes share."""
     limits: Limits
     device: str
     precision: Precision
