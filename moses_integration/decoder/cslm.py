@@ -25,7 +25,7 @@ from moses_integration.decoder.phrases import Floats, Indices, Words
 from moses_integration.decoder.position_tags import strip_tags
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of
-from phrasescore.lm.ngram_cache import NgramCache, ngram_keys
+from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
 from phrasescore.lm.ngrams import affiliations, distinct_rows, source_windows
 from phrasescore.model_files import are_log_probs
 from phrasescore.phrases import Ids
@@ -163,8 +163,7 @@ class NeuralLanguageModelFeature(ContextFeature):
 
     def _log_probs(self, ngrams_Qn: Ids, position_Q: Ids | Indices) -> Floats:
         """Return ln p of the last word of each n-gram, with its source position, from the cache if possible."""
-        window_Q1 = self._key_of_window_F[position_Q][:, None]
-        keys_Q = ngram_keys(np.concatenate([window_Q1, self._key_of_word[ngrams_Qn]], axis=1), self._seed)
+        keys_Q = self._keys_of(ngrams_Qn, position_Q)
         distinct_D, first_D, number_Q = np.unique(keys_Q, return_index=True, return_inverse=True)
         scores_D = self._cache.find(distinct_D)
         # Impossible scores of a damaged file are computed again, too.
@@ -177,6 +176,10 @@ class NeuralLanguageModelFeature(ContextFeature):
         self.served += len(distinct_D) - len(new_U)
         # Cached scores have 32 bits, so new scores are rounded, too.
         return scores_D[number_Q].astype(np.float64)
+
+    def _keys_of(self, ngrams_Qn: Ids, position_Q: Ids | Indices) -> Keys:
+        window_Q1 = self._key_of_window_F[position_Q][:, None]
+        return ngram_keys(np.concatenate([window_Q1, self._key_of_word[ngrams_Qn]], axis=1), self._seed)
 
     def _word_id(self, word: bytes) -> int:
         number = self._scorer.word_id(word)
