@@ -87,11 +87,8 @@ def require_rebuildable(ini: MosesIni) -> None:
     declare_model(ini)
     for feature in ini.features():
         if not _is_rebuildable(feature):
-            raise ini.fault(
-                feature.row,
-                f"{feature.kind} is not as `build` estimates it from the training text",
-                "give the ini of a system of `build`, before more columns and models are added",
-            )
+            remedy = "give the ini of a system of `build`, before more columns and models are added"
+            raise ini.fault(feature.row, f"{feature.kind} is not as `build` estimates it", remedy)
 
 
 def _is_rebuildable(feature: FeatureLine) -> bool:

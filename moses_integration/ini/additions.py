@@ -54,11 +54,8 @@ def _widened_weights(ini: MosesIni, table: FeatureLine, columns: int, weight: fl
     if not table.is_phrase_table:
         raise ini.fault(table.row, f"{label} is a {kind}", "give the label of a phrase table")
     if kind != "PhraseDictionaryMemory":
-        raise ini.fault(
-            table.row,
-            f"{label} is a {kind}, which is a binary file",
-            "name the text table in a PhraseDictionaryMemory line, and binarise the wider table again",
-        )
+        remedy = "name the text table in a PhraseDictionaryMemory line, and binarise the wider table again"
+        raise ini.fault(table.row, f"{label} is a {kind}, which is a binary file", remedy)
     ini.check_label(table)
     _require_one_decoding_path(ini, label)
     _require_no_overrides(ini, label)
@@ -104,20 +101,15 @@ def _require_one_decoding_path(ini: MosesIni, label: str) -> None:
     for row, value in ini.rows("mapping"):
         # `T 0` is short for `0 T 0`.
         if split_fields(value)[0] not in {"0", "T", "G"}:
-            raise ini.fault(
-                row,
-                f"[mapping] has several decoding paths, and phrases from other paths than that of {label} would get "
-                "the best possible score, ln 1, in the new column",
-                "add columns to all tables manually",
-            )
+            reason = f"[mapping] has several decoding paths, and the others than that of {label} would score ln 1"
+            raise ini.fault(row, reason, "add columns to all tables manually")
 
 
 def _require_no_overrides(ini: MosesIni, label: str) -> None:
     for section in _OVERRIDES:
         for row, _ in ini.rows(section):
-            raise ini.fault(
-                row, f"[{section}] may conflict with the new {label}", "move its content to [feature] and [weight]"
-            )
+            reason = f"[{section}] may conflict with the new {label}"
+            raise ini.fault(row, reason, "move its content to [feature] and [weight]")
 
 
 def score_count(table: Path) -> int:

@@ -116,9 +116,8 @@ class MosesIni(IniLines):
         for pair in pairs:
             key, equals, argument = pair.partition("=")
             if not equals or key in arguments:
-                raise self.fault(
-                    row, f"`{quote_text(pair)}` is not key=value, or repeats a key", "Moses rejects the line; fix it"
-                )
+                reason = f"`{quote_text(pair)}` is not key=value, or repeats a key"
+                raise self.fault(row, reason, "Moses rejects the line; fix it")
             arguments[key] = argument
         for key in ("num-features", IN_CONTEXT):
             if not re.fullmatch("[0-9]{1,3}", arguments.get(key, "1")):
@@ -153,11 +152,8 @@ class MosesIni(IniLines):
     def set_argument(self, label: str, key: str, value: str) -> None:
         feature = self.feature(label)
         if re.search(rf"[#{TRIMMED}]", value):
-            raise self.fault(
-                feature.row,
-                f"{key}={value!r} cannot be written, because a space ends a value and # starts a comment",
-                "rename the file or folder",
-            )
+            reason = f"{key}={value!r} cannot be written, because a space ends a value and # starts a comment"
+            raise self.fault(feature.row, reason, "rename the file or folder")
         if key in feature.arguments:
             self.replace(feature.row, rf"(?<=[ \t]){re.escape(key)}=[^{TRIMMED}]*", f"{key}={value}")
         elif "path" in feature.arguments:
@@ -246,15 +242,11 @@ class MosesIni(IniLines):
         """Raise an error if a model file does not exist, with or without a suffix that Moses appends."""
         for feature, key in self._named_models():
             if not _exists(self.path_of(feature, key)):
-                path = feature.arguments[key]
-                if Path(path).is_absolute():
-                    raise self.fault(feature.row, f"{key}={path} does not exist", "fix the path")
-                raise self.fault(
-                    feature.row,
-                    f"{key}={path} does not exist, relative to {self.folder}",
-                    "move the ini back to where it was written, start this command where Moses is started, or make the "
-                    "paths of the ini absolute",
-                )
+                path, where, remedy = feature.arguments[key], "", "fix the path"
+                if not Path(path).is_absolute():
+                    where = f", relative to {self.folder}"
+                    remedy = "move the ini back to where it was written, or start this command where Moses is started"
+                raise self.fault(feature.row, f"{key}={path} does not exist{where}", remedy)
 
     def require_valid_at(self, path: Path) -> None:
         """Raise an error if the ini could not be written to `path`, before long work that ends with writing it."""

@@ -411,7 +411,7 @@ def test_no_column_is_added_to_a_table_that_another_line_mentions(text: str, row
 def test_a_table_of_one_of_several_decoding_paths_gets_no_column(mapping: str) -> None:
     ini = parse(f"[mapping]\n{mapping}\n[feature]\nPhraseDictionaryMemory name=TM num-features=4 path=t\n")
     said = message(ini, "TM", MINI / "phrase-table.5.gz")
-    assert f"line {mapping.count(chr(10)) + 2}: [mapping] has several decoding paths, and phrases from other" in said
+    assert f"line {mapping.count(chr(10)) + 2}: [mapping] has several decoding paths, and the others than" in said
 
 
 def test_lines_that_stay_right_with_a_column_stay() -> None:

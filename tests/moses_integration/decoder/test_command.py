@@ -482,7 +482,7 @@ def test_a_section_that_may_change_the_output_is_an_error(text: Path, tmp_path: 
     code, out, err = run(capfdbinary, "-f", ini, "-i", text)
     assert (code, out, err) == (0, decoded(capfdbinary, "-i", text), "")
     ini.write_text(content + "[xml-input]\nexclusive\n")
-    message = "line 38: the embedded decoder does not support [xml-input], which may change scores or output; "
+    message = "line 38: the embedded decoder does not support this [xml-input], which may change scores or output; "
     require_one_sentence(capfdbinary, 1, f"{ini}: {message}", "-f", ini, "-i", text, "-v", "0")
 
 
