@@ -12,10 +12,10 @@ import re
 from array import array
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _KILLED = "scoring the list: a process was killed, probably because memory ran out; use fewer processes"
 _AT_ONCE = 4096
 """Phrase pairs of a chunk: enough for large batches, few enough for memory and for an even load of workers."""
-_SPEC = re.compile(r"(?:([a-z-]+):)?(.+)")
+_SPEC = re.compile(rf"({LABEL.pattern})=(?:([a-z-]+):)?(.+)")
 UNNORMALISED = "unnormalised"
 """The column of a language model trained with --self-normalise: scores without the softmax normalisation."""
 
@@ -55,13 +55,10 @@ class FeatureSpec:
 
     @classmethod
     def parse(cls, text: str) -> FeatureSpec:
-        label, _, rest = text.partition("=")
-        found = _SPEC.fullmatch(rest)
-        if not LABEL.fullmatch(label):
-            raise ValueError(f"`{text}` does not begin with a label of letters and digits, as in RNN=rnn/")
+        found = _SPEC.fullmatch(text)
         if found is None:
-            raise ValueError(f"`{text}` is not LABEL=[COLUMN:]PATH")
-        return cls(label, Path(found[2]), found[1])
+            raise ValueError(f"`{text}` is not LABEL=[COLUMN:]PATH, with letters and digits, as in RNN=rnn/")
+        return cls(found[1], Path(found[3]), found[2])
 
     @property
     def source(self) -> str:
@@ -89,7 +86,7 @@ class ScorerFeature:
         for entry in entries:
             pairs = pairs_of(sentences[entry.sentence], entry)
             if not self.found.scorer.in_context:
-                pairs = [replace(pair, sentence=0, start=0, end=0) for pair in pairs]
+                pairs = [pair._replace(sentence=0, start=0, end=0) for pair in pairs]
             pair_N.extend(numbers.setdefault(pair, len(numbers)) for pair in pairs)
             count_E.append(len(pairs))
         value_P = self.found.values(list(numbers), sentences, self.column)
@@ -128,8 +125,7 @@ class Numbers:
 ListFeature = ScorerFeature | Numbers
 
 
-@dataclass(frozen=True, order=True)
-class _Pair:
+class _Pair(NamedTuple):
     """A phrase pair and its source position, which is 0 if the scorer does not depend on it."""
 
     sentence: int
@@ -159,7 +155,7 @@ class _Values:
         sources, targets = [pair.source for pair in new], [pair.target for pair in new]
         context = None
         if self.scorer.in_context:
-            span_P3 = np.array([(pair.sentence, pair.start, pair.end) for pair in new], np.int64).reshape(-1, 3)
+            span_P3 = np.array([pair[:3] for pair in new], np.int64).reshape(-1, 3)
             context = Context([b" ".join(words) for words in sentences], *span_P3.T)
         chunks = Occurrences(sources, targets, context).chunks(_AT_ONCE)
         found = list(map_ordered(task, list(chunks), self.workers))
