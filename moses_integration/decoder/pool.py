@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol, TypeVar
@@ -56,24 +56,20 @@ class SentenceDecoder:
 
 
 @dataclass(frozen=True)
-class _Text:
-    path: Path
-    """File of the sentences; its unique name is the key of the cached decoder."""
-    ini: MosesIni = field(compare=False)
-    settings: DecoderSettings = field(compare=False)
-
-
-@dataclass(frozen=True)
 class DecoderPool:
     """Decodes all sentences of a text, repeatedly if needed, with any weights."""
 
-    _text: _Text
+    _path: Path
+    """File of the sentences; its unique name is the key of the loaded decoder."""
+    _ini: MosesIni
+    _settings: DecoderSettings
     _count: int
     _workers: Workers
 
     def run(self, task: GraphTask[Result], weights: Weights) -> Iterator[Result]:
         chunks = (range(first, min(first + _CHUNK, self._count)) for first in range(0, self._count, _CHUNK))
-        for results in map_ordered(partial(_decode, self._text, task, dict(weights)), chunks, self._workers):
+        decode = partial(_decode, self._path, self._ini, self._settings, task, dict(weights))
+        for results in map_ordered(decode, chunks, self._workers):
             yield from results
 
 
@@ -102,20 +98,24 @@ def start_decoders(
         path = Path(temporary, "sentences")
         write_lines(path, (b" ".join(sentence) for sentence in sentences))
         try:
-            yield DecoderPool(_Text(path, ini, settings), len(sentences), workers)
+            yield DecoderPool(path, ini, settings, len(sentences), workers)
         finally:
-            _decoder.cache_clear()
+            _loaded.clear()
 
 
-def _decode(text: _Text, task: GraphTask[Result], weights: Weights, numbers: range) -> list[Result]:
-    decoder = _decoder(text)
+_loaded: dict[Path, SentenceDecoder] = {}
+
+
+def _decode(
+    text: Path, ini: MosesIni, settings: DecoderSettings, task: GraphTask[Result], weights: Weights, numbers: range
+) -> list[Result]:
+    """Decode sentences of a text in a worker, which keeps the system of the latest text."""
+    decoder = _loaded.get(text)
+    if decoder is None:
+        _loaded.clear()
+        decoder = _loaded[text] = SentenceDecoder(ini, settings, [words_of(line) for line in read_lines(text)])
     decoder.model.set_weights(weights)
     return [decoder.run(task, number) for number in numbers]
-
-
-@lru_cache(maxsize=1)
-def _decoder(text: _Text) -> SentenceDecoder:
-    return SentenceDecoder(text.ini, text.settings, [words_of(line) for line in read_lines(text.path)])
 
 
 @dataclass(frozen=True)

@@ -90,8 +90,9 @@ class LoadedSystem:
         results: list[Result | Failure] = []
         for sentence, one in zip(sentences, words, strict=True):
             found = one if isinstance(one, Failure) else next(options)
-            failed = isinstance(found, Failure)
-            results.append(found if failed else _attempt(limits, self._translate, sentence, one, found))
+            results.append(
+                found if isinstance(found, Failure) else _attempt(limits, self._translate, sentence, one, found)
+            )
         (self._in_context or self._model).limit_cache(_KEPT_PHRASES)
         return results
 
