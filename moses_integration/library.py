@@ -165,14 +165,14 @@ def _paths(files: Files) -> list[Path]:
 def _written(
     command: str, options: Mapping[str, Any], output: File | None, log: Log, progress: ProgressCallback = no_progress
 ) -> list[str]:
-    with TemporaryDirectory(prefix="phrasescore.") as folder:
+    with TemporaryDirectory(prefix="phrasescore-") as folder:
         text = Path(folder) / "text" if output is None else Path(output)
         _call(command, {**options, "output": text}, log, progress)
         return [line.decode("utf-8", "replace") for line in read_lines(text)]
 
 
 def _reported(command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback) -> dict[str, Any]:
-    with TemporaryDirectory(prefix="phrasescore.") as folder:
+    with TemporaryDirectory(prefix="phrasescore-") as folder:
         report = Path(options.get("report") or Path(folder) / "report.json")
         _call(command, {**options, "report": report}, log, progress)
         return read_json(report, "give a file that can be written")

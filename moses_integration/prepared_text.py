@@ -136,7 +136,8 @@ def work_folder(given: Path | None) -> Iterator[Path]:
 def _temporary_folder() -> Iterator[Path]:
     from moses_integration.toolkits.installation import StepFailure
 
-    folder, is_kept = Path(mkdtemp(prefix="phrasescore.")), False
+    # No full stop: Moses' scripts reject a path with `.gz`, with which a random name could continue.
+    folder, is_kept = Path(mkdtemp(prefix="phrasescore-")), False
     try:
         yield folder
     except StepFailure:

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.prepared_text import work_folder
 from moses_integration.toolkits.embedded import EmbeddedToolkit
+from moses_integration.toolkits.moses_tables import check_folder_name
 from moses_integration.tuning.tunings import Tuning
 from tests.cli.running import last_of_each
 from tests.conftest import MINI
@@ -323,6 +325,13 @@ def test_two_runs_in_one_folder(folder: Path, capsys: pytest.CaptureFixture[str]
         assert main(arguments) == 1
         assert "work: another run is at work in it; wait for it or give another folder" in capsys.readouterr().err
     assert main(arguments) == 0
+
+
+def test_a_temporary_folder_whose_random_name_begins_with_gz(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Moses' scripts remove the first `.gz` of a path."""
+    monkeypatch.setattr(tempfile, "_get_candidate_names", lambda: iter(["gz_12345"]))
+    with work_folder(None) as temporary:
+        check_folder_name(temporary)
 
 
 def test_escapes_that_tokenising_would_take_apart(capsys: pytest.CaptureFixture[str]) -> None:
