@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from moses_integration.cli.system_options import add_weight_option, read_ini, require_rereadable
+from moses_integration.cli import system_options
 from moses_integration.ini import add_columns, require_pairs_of, score_count
 from moses_integration.per_text.context_sections import networks_of
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.options import add_path
 from phrasescore.errors import UserError, spelled
 from phrasescore.files import require_writable
 from phrasescore.text import counted
@@ -23,22 +23,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "features, and weights for the new columns. Nothing else changes. Tune the result.",
         examples=("phrasescore-smt add-column system/tuned.ini --table phrase-table.rnn.gz -o system/moses.rnn.ini",),
     )
-    parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
-    parser.add_argument(
-        "--table", type=Path, required=True, metavar="TABLE", help="phrase table that `phrasescore annotate` wrote"
-    )
+    system_options.add_ini(parser)
+    add_path(parser, "--table", "TABLE", "phrase table that `phrasescore annotate` wrote", required=True)
     parser.add_argument("--feature", metavar="LABEL", help="label of the phrase table in the ini, if there are several")
-    add_weight_option(parser, "of each new column", "table")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
+    system_options.add_weight_option(parser, "of each new column", "table")
+    system_options.add_ini_output(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     require_writable(args.output, inputs=(args.ini, args.table))
-    require_rereadable(args.table, why="the ini will name it")
+    system_options.require_rereadable(args.table, why="the ini will name it")
     reporter = Reporter(quiet=False)
-    ini = read_ini(args.ini, reporter, outputs=[args.output])
+    ini = system_options.read_ini(args.ini, reporter, outputs=[args.output])
     if networks_of(ini):
         raise UserError(
             f"{ini.name}: has a column in context, which stays the last; add others to the ini from before, then tune "

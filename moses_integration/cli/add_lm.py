@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 from itertools import count
-from pathlib import Path
 
-from moses_integration.cli.system_options import add_weight_option, read_ini
+from moses_integration.cli import system_options
 from moses_integration.ini import add_feature, first_weight
 from moses_integration.per_text.context_sections import keep_option_weights, networks_of, with_columns
+from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_backoff_option, add_unnormalised_option, positive
 from phrasescore.errors import UsageError, spelled
 from phrasescore.files import require_writable
 from phrasescore.model_files import LANGUAGE_MODEL, read_description
@@ -26,23 +25,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "feature; with Moses, `rescore` lists with a language model. Tune the result.",
         examples=("phrasescore-smt add-lm system/tuned.ini --model cslm -o system/moses.cslm.ini",),
     )
-    parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
-    parser.add_argument(
-        "--model", type=Path, required=True, metavar="FOLDER", help="model folder of `phrasescore lm train`"
-    )
-    add_backoff_option(parser, "that of the first KENLM feature")
-    add_unnormalised_option(parser)
-    parser.add_argument(
-        "--cache", type=Path, metavar="FILE", help="keep scores of n-grams in this file, which later runs reuse"
-    )
-    parser.add_argument(
-        "--cache-size",
-        type=positive,
-        metavar="MB",
-        help="size of a new cache; an MB holds 131,000 n-grams (default: 256)",
-    )
-    add_weight_option(parser, "of the feature", "language model")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
+    system_options.add_ini(parser)
+    options.add_path(parser, "--model", "FOLDER", "model folder of `phrasescore lm train`", required=True)
+    options.add_backoff_option(parser, "that of the first KENLM feature")
+    options.add_unnormalised_option(parser)
+    options.add_path(parser, "--cache", "FILE", "keep scores of n-grams in this file, which later runs reuse")
+    text = "size of a new cache; an MB holds 131,000 n-grams (default: 256)"
+    parser.add_argument("--cache-size", type=options.positive, metavar="MB", help=text)
+    system_options.add_weight_option(parser, "of the feature", "language model")
+    system_options.add_ini_output(parser)
     parser.set_defaults(run=run)
 
 
@@ -56,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{spelled('cache_size')}: is the size of a file of scores; give {spelled('cache')}, too")
     require_writable(args.output, inputs=(args.ini, args.backoff, args.cache))
     reporter = Reporter(quiet=False)
-    ini = read_ini(args.ini, reporter, outputs=[args.output], networks=[args.model])
+    ini = system_options.read_ini(args.ini, reporter, outputs=[args.output], networks=[args.model])
     backoff = args.backoff or ini.language_model()
     arguments = {"path": args.model, "backoff": backoff}
     if args.unnormalised:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from moses_integration.building.preparation import Casing, TextSettings, language_of
-from moses_integration.building.system import BuildConfig, BuildInput
+from moses_integration.building.system import BuildConfig, BuildInput, build_system
 from moses_integration.cli.system_options import add_toolkit_options, require_rereadable, toolkit_of
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
@@ -27,34 +27,23 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "dev.fr",
         ),
     )
-    parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="source sentences, one per line")
-    parser.add_argument("--target", type=Path, required=True, metavar="TEXT", help="their translations")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="system folder to write")
-    text = parser.add_argument_group("text")
+    options.add_path(parser, "--source", "TEXT", "source sentences, one per line", required=True)
+    options.add_path(parser, "--target", "TEXT", "their translations", required=True)
+    options.add_path(parser, "-o --output", "FOLDER", "system folder to write", required=True)
+    group = parser.add_argument_group("text")
     for side in ("source", "target"):
-        code = f"language code, such as en (default: the suffix of the file of --{side})"
-        text.add_argument(f"--{side}-language", metavar="CODE", help=code)
-    text.add_argument(
-        "--tokenised", action="store_true", help="the text is tokenised: split words at spaces only, and keep capitals"
-    )
-    text.add_argument(
-        "--casing",
-        choices=("lower", "true", "keep"),
-        help="lower-case the text, truecase it (each word as it is mostly written within sentences), or keep capitals "
-        "(default: true; with --tokenised, keep)",
-    )
-    text.add_argument("--escaped", action="store_true", help="the tokenised text has Moses' escapes, such as &apos;")
-    models = options.add_section_options(parser, "models", BuildConfig)
-    models.add_argument(
-        "--alignment", type=Path, metavar="FILE", help="word alignment of all lines, 0-0 1-2 ..., instead of aligning"
-    )
-    models.add_argument(
-        "--validation",
-        nargs=2,
-        type=Path,
-        metavar=("SOURCE", "TARGET"),
-        help="other text, whose phrase pairs go to FOLDER/validation/phrase-table.gz, for `train --validation`",
-    )
+        text = f"language code, such as en (default: the suffix of the file of --{side})"
+        group.add_argument(f"--{side}-language", metavar="CODE", help=text)
+    options.add_switch(group, "--tokenised", "the text is tokenised: split words at spaces only, and keep capitals")
+    text = "lower-case the text, truecase it (each word as it is mostly written within sentences), or keep capitals "
+    text += "(default: true; with --tokenised, keep)"
+    group.add_argument("--casing", choices=("lower", "true", "keep"), help=text)
+    options.add_switch(group, "--escaped", "the tokenised text has Moses' escapes, such as &apos;")
+    group = options.add_section_options(parser, "models", BuildConfig)
+    text = "word alignment of all lines, 0-0 1-2 ..., instead of aligning"
+    options.add_path(group, "--alignment", "FILE", text)
+    text = "other text, whose phrase pairs go to FOLDER/validation/phrase-table.gz, for `train --validation`"
+    group.add_argument("--validation", nargs=2, type=Path, metavar=("SOURCE", "TARGET"), help=text)
     add_toolkit_options(parser)
     options.add_quiet_option(parser)
     parser.set_defaults(run=run)
@@ -62,8 +51,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.building.system import build_system
-
     if args.alignment and not args.validation:
         given = f"with {spelled('alignment')}, which is of all lines, and without {spelled('validation')}"
         options.refuse_idle(args, ["aligner", "longest_sentence"], given)

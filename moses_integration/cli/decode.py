@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from moses_integration.cli import system_options
-from moses_integration.prepared_text import work_folder
+from moses_integration.prepared_text import prepare_text, work_folder, write_translations
+from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_nbest_option, add_output, add_quiet_option, nbest_of
-from phrasescore.files import STANDARD_STREAM, require_one_standard_input, require_writable
-
-if TYPE_CHECKING:
-    from moses_integration.toolkits.toolkit import Toolkit
+from phrasescore.errors import naming
+from phrasescore.files import STANDARD_STREAM, display_name, read_lines
+from phrasescore.vocabulary import WordCounts
+from phrasescore.words import split_words
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,45 +29,28 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "phrasescore-smt decode system/tuned.ini --source test.en -o test.out --nbest test.nbest 100",
         ),
     )
-    parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
+    system_options.add_ini(parser)
     system_options.add_source_option(parser)
-    add_output(parser, "translations (default: standard output)")
-    add_nbest_option(parser, "write n-best lists of SIZE distinct translations, tokenised, to FILE, too")
-    parser.add_argument(
-        "--work",
-        type=Path,
-        metavar="FOLDER",
-        help="keep logs and filtered tables in this folder; rerunning the same command resumes",
-    )
+    options.add_output(parser, "translations (default: standard output)")
+    options.add_nbest_option(parser, "write n-best lists of SIZE distinct translations, tokenised, to FILE, too")
+    text = "keep logs and filtered tables in this folder; rerunning the same command resumes"
+    options.add_path(parser, "--work", "FOLDER", text)
     system_options.add_prepared_option(parser)
     system_options.add_toolkit_options(parser)
     system_options.add_in_context_option(
         parser, "new folder of the network that INI was tuned with", "its folder when INI was tuned"
     )
-    add_quiet_option(parser)
+    options.add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.prepared_text import prepare_text, write_translations
     from moses_integration.toolkits.toolkit import NbestRequest
-    from phrasescore.errors import naming
-    from phrasescore.files import display_name, read_lines
-    from phrasescore.vocabulary import WordCounts
-    from phrasescore.words import split_words
 
-    found = nbest_of(args)
+    found, reporter = options.nbest_of(args), Reporter(quiet=args.quiet)
     nbest = NbestRequest(*found) if found else None
-    require_one_standard_input(args.ini, args.source)
-    require_writable(args.output, nbest.path if nbest else None, inputs=(args.ini, args.source))
-    reporter = Reporter(quiet=args.quiet)
-    toolkit: Toolkit = system_options.toolkit_of(args, reporter)
-    ini = system_options.read_ini(
-        args.ini, reporter, outputs=(args.output, nbest.path if nbest else None), networks=args.in_context
-    )
-    ini.require_some_weight()
-    ini, toolkit = system_options.system_in_context(args, ini, toolkit, reporter)
+    ini, toolkit = system_options.open_system(args, reporter, (args.output, nbest.path if nbest else None))
     with work_folder(args.work) as folder:
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"
         with naming({prepared: Path(display_name(args.source))}):

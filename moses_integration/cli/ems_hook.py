@@ -10,9 +10,10 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from pathlib import Path
 
 from phrasescore.cli import main as phrasescore
+from phrasescore.cli.options import add_path
+from phrasescore.model_files import TRAINING_STATE, WEIGHTS
 
 PHRASE_COUNT = "2.718"
 """The value that Moses' `consolidate --PhraseCount` writes in every line."""
@@ -24,28 +25,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "ems-hook",
         help="annotate the phrase table inside the experiment manager of Moses (EMS)",
         description="Replace the constant column of the phrase table by the score of a network, as a step of EMS. In "
-        "the "
-        'section [TRAINING], set score-settings = "--PhraseCount" and custom-phrase-table-pruning to this command '
+        'the section [TRAINING], set score-settings = "--PhraseCount" and custom-phrase-table-pruning to this command '
         "without IN and OUT, which EMS appends (docs/ems.md).",
         examples=("phrasescore-smt ems-hook -m /path/rnn model/phrase-table.1 model/phrase-table.2",),
     )
-    parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
-    parser.add_argument(
-        "--train",
-        type=_words,
-        metavar="OPTIONS",
-        help="first train the network on this table, or resume its training, with these options of `phrasescore "
-        "train`, which may be empty; write a single word as `--train=--epochs=5`",
-    )
-    parser.add_argument(
-        "--plugin",
-        type=Path,
-        action="append",
-        default=[],
-        dest="plugin_files",  # a name that `run_with_plugins` ignores
-        metavar="FILE.py",
-        help="plugin of the network; may be given several times",
-    )
+    add_path(parser, "-m --model", "FOLDER", "model folder", required=True)
+    text = "first train the network on this table, or resume its training, with these options of `phrasescore train`, "
+    text += "which may be empty; write a single word as `--train=--epochs=5`"
+    parser.add_argument("--train", type=_words, metavar="OPTIONS", help=text)
+    text = "plugin of the network; may be given several times"
+    # `run_with_plugins` ignores this name.
+    add_path(parser, "--plugin", "FILE.py", text, action="append", default=[], dest="plugin_files")
     parser.add_argument("input", metavar="IN", help="phrase table, without .gz")
     parser.add_argument("output", metavar="OUT", help="phrase table to write, without .gz")
     parser.set_defaults(run=run)
@@ -81,8 +71,6 @@ def report_failure(code: int | str) -> None:
 
 def _annotate(args: argparse.Namespace) -> int:
     """Train the network if requested and not done yet, and annotate the table; return the exit code."""
-    from phrasescore.model_files import TRAINING_STATE, WEIGHTS
-
     table, output = (f"{name.removesuffix('.gz')}.gz" for name in (args.input, args.output))
     # The commands load the plugins, so that `run` reports their errors to EMS.
     plugins = [word for path in args.plugin_files for word in ("--plugin", str(path))]

@@ -6,20 +6,14 @@ import argparse
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from moses_integration.cli import system_options
-from moses_integration.per_text.context_sections import networks_of
-from moses_integration.prepared_text import work_folder
+from moses_integration.ini import MosesIni, Weights
+from moses_integration.prepared_text import prepare_dev_set, work_folder
+from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_quiet_option, positive
-from phrasescore.errors import UserError, spelled
-from phrasescore.files import require_one_standard_input, require_writable
-
-if TYPE_CHECKING:
-    from moses_integration.ini import MosesIni, Weights
-    from moses_integration.toolkits.toolkit import Toolkit
+from phrasescore.errors import UserError, naming, spelled
+from phrasescore.files import write_json
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,42 +30,27 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "phrasescore-smt estimate-gain tuned.ini --source dev.en --reference dev.fr --in-context ctx",
         ),
     )
-    parser.add_argument("ini", type=Path, metavar="INI", help="tuned moses.ini in which the new features have weight 0")
+    system_options.add_ini(parser, "tuned moses.ini in which the new features have weight 0")
     system_options.add_dev_set_options(parser)
-    parser.add_argument(
-        "--nbest", type=positive, default=100, metavar="N", help="size of an n-best list (default: %(default)s)"
-    )
-    parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep the prepared text and the n-best lists here")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write the figures as JSON")
+    options.add_number(parser, "--nbest", "size of an n-best list", default=100)
+    options.add_path(parser, "--work", "FOLDER", "keep the prepared text and the n-best lists here")
+    options.add_path(parser, "--report", "FILE", "write the figures as JSON")
     system_options.add_prepared_option(parser)
     system_options.add_toolkit_options(parser)
     system_options.add_in_context_option(
         parser, "estimate the gain of the column of this network, trained with `train --alignment`"
     )
-    add_quiet_option(parser)
+    options.add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.expected_bleu.gain import decode_candidates, estimate_gain
-    from moses_integration.prepared_text import prepare_dev_set
     from moses_integration.tuning.candidates import component_names
-    from phrasescore.errors import naming
-    from phrasescore.files import write_json
 
-    require_one_standard_input(args.ini, args.source, *args.reference)
-    require_writable(args.report, inputs=(args.ini, args.source, *args.reference))
     reporter = Reporter(quiet=args.quiet)
-    toolkit: Toolkit = system_options.toolkit_of(args, reporter)
-    ini = system_options.read_ini(args.ini, reporter, outputs=[args.report], networks=args.in_context)
-    if args.in_context and networks_of(ini):
-        raise UserError(
-            f"{ini.name}: has a column in context already; give the ini from before that, or leave out "
-            f"{spelled('in_context')}"
-        )
-    ini.require_some_weight()
-    ini, toolkit = system_options.system_in_context(args, ini, toolkit, reporter, new_weight=0.0)
+    ini, toolkit = system_options.open_system(args, reporter, [args.report], new_weight=0.0)
     weights = ini.weights_of_features()
     weight_of = dict(zip(component_names(weights), chain.from_iterable(weights.values()), strict=True))
     # Fail now, not after decoding.

@@ -6,11 +6,11 @@ import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 from moses_integration.cli.system_options import add_reference_option
 from moses_integration.metrics import SEED, TRIALS, Evaluated, evaluate
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.options import add_path, add_switch
 from phrasescore.files import require_one_standard_input
 
 
@@ -24,35 +24,21 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "randomisation.",
         examples=("phrasescore-smt evaluate rnn.out cslm.out --baseline base.out --reference test.fr",),
     )
-    parser.add_argument("translations", type=Path, nargs="+", metavar="TEXT", help="translations, one file per system")
+    add_path(parser, "translations", "TEXT", "translations, one file per system", nargs="+")
     add_reference_option(parser, "reference translations")
-    parser.add_argument("--baseline", type=Path, metavar="TEXT", help="translations of the system to compare with")
-    parser.add_argument(
-        "--tokenise",
-        choices=("13a", "intl", "none", "char"),
-        default="13a",
-        help="tokeniser of sacreBLEU; none for tokenised text (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--lowercase",
-        action="store_true",
-        help="ignore case, for a system of `build --casing lower`",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_path(parser, "--baseline", "TEXT", "translations of the system to compare with")
+    text = "tokeniser of sacreBLEU; none for tokenised text (default: %(default)s)"
+    parser.add_argument("--tokenise", choices=("13a", "intl", "none", "char"), default="13a", help=text)
+    add_switch(parser, "--lowercase", "ignore case, for a system of `build --casing lower`")
+    add_switch(parser, "--json", "print JSON")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     require_one_standard_input(*args.translations, *args.reference, args.baseline)
-    systems = evaluate(
-        args.translations,
-        args.reference,
-        args.baseline,
-        args.tokenise,
-        args.lowercase,
-        log=Reporter(quiet=False).log,
-    )
+    log, texts = Reporter(quiet=False).log, (args.translations, args.reference, args.baseline)
+    systems = evaluate(*texts, args.tokenise, args.lowercase, log=log)
     if args.json:
         print(json.dumps({"systems": [asdict(one) for one in systems]}, indent=2))
         return 0

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_integration.cli.system_options import natural, read_ini, require_rereadable
+from moses_integration.building.aligned_corpus import Corpus
+from moses_integration.building.system import has_start_weights
+from moses_integration.cli import system_options
+from moses_integration.ini import MosesIni
 from moses_integration.prepared_text import work_folder
+from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_processes_option, add_quiet_option, positive
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import make_folder, real_path
+from phrasescore.model_files import described
 
 if TYPE_CHECKING:
-    from moses_integration.building.aligned_corpus import Corpus
     from moses_integration.expected_bleu.fitting import Trained
-    from moses_integration.ini import MosesIni
 
 _TEXTS = ("source", "target", "alignment")
+_FEWEST = 10
+"""`expected_bleu.fitting.FEWEST`, without the time of its import."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -33,27 +36,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "phrasescore annotate system/phrase-table.gz -m xbleu -o phrase-table.xbleu.gz",
         ),
     )
-    parser.add_argument("ini", type=Path, metavar="INI", help="tuned moses.ini, before add-column and add-lm")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="model folder to write")
-    text = parser.add_argument_group("training text", "default: the text in corpus/ of a system of `build`")
-    text.add_argument("--source", type=Path, metavar="TEXT", help="source sentences, prepared for the system")
-    text.add_argument("--target", type=Path, metavar="TEXT", help="their translations")
-    text.add_argument("--alignment", type=Path, metavar="FILE", help="their word alignment, 0-0 1-2 ...")
-    lists = parser.add_argument_group("lists")
-    sentences = "sentences to decode, sampled from both folds (default: %(default)s)"
-    lists.add_argument("--sentences", type=positive, default=30_000, metavar="N", help=sentences)
-    lists.add_argument(
-        "--seed", type=natural, default=1, metavar="N", help="seed of the sampling (default: %(default)s)"
-    )
-    parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep the systems of the folds in this folder")
-    add_processes_option(parser)
-    add_quiet_option(parser)
+    system_options.add_ini(parser, "tuned moses.ini, before add-column and add-lm")
+    options.add_path(parser, "-o --output", "FOLDER", "model folder to write", required=True)
+    group = parser.add_argument_group("training text", "default: the text in corpus/ of a system of `build`")
+    options.add_path(group, "--source", "TEXT", "source sentences, prepared for the system")
+    options.add_path(group, "--target", "TEXT", "their translations")
+    options.add_path(group, "--alignment", "FILE", "their word alignment, 0-0 1-2 ...")
+    group = parser.add_argument_group("lists")
+    text = "sentences to decode, sampled from both folds"
+    options.add_number(group, "--sentences", text, default=30_000, least=_FEWEST)
+    options.add_number(group, "--seed", "seed of the sampling", default=1, least=0)
+    options.add_path(parser, "--work", "FOLDER", "keep the systems of the folds in this folder")
+    options.add_processes_option(parser)
+    options.add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.building.system import has_start_weights
     from moses_integration.decoder.declaration import declare_model
     from moses_integration.decoder.settings import read_settings
     from moses_integration.expected_bleu.fitting import train
@@ -64,13 +64,12 @@ def run(args: argparse.Namespace) -> int:
         require_rebuildable,
         training_corpus,
     )
-    from phrasescore.model_files import described
     from phrasescore.scoring.phrase_pair_model import save_phrase_pair_model
 
     _check_usage(args)
     given = _given_text(args)
     reporter = Reporter(quiet=args.quiet)
-    ini = read_ini(args.ini, reporter)
+    ini = system_options.read_ini(args.ini, reporter)
     require_rebuildable(ini)
     ini.require_some_weight()
     # Fail now, not after the folds have been built.
@@ -114,10 +113,6 @@ def _summarise(args: argparse.Namespace, ini: MosesIni, trained: Trained, report
 
 
 def _check_usage(args: argparse.Namespace) -> None:
-    from moses_integration.expected_bleu.fitting import FEWEST
-
-    if args.sentences < FEWEST:
-        raise UsageError(f"{spelled('sentences')}: {args.sentences} are too few to learn from; give {FEWEST} or more")
     if args.work is not None and real_path(args.work) == real_path(args.output):
         raise UsageError(f"{spelled('work')}: is the folder of {spelled('output')}, too; give another one")
     if args.output.exists() and (not args.output.is_dir() or any(args.output.iterdir())):
@@ -126,13 +121,12 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 def _given_text(args: argparse.Namespace) -> Corpus | None:
     """Return the training text given on the command line, None if there is none."""
-    from moses_integration.building.aligned_corpus import Corpus
-
     missing = [name for name in _TEXTS if getattr(args, name) is None]
     if len(missing) == len(_TEXTS):
         return None
     if missing:
         source, target, alignment = map(spelled, _TEXTS)
         raise UsageError(f"{spelled(missing[0])}: is missing; give {source}, {target} and {alignment}, or none of them")
-    require_rereadable(args.source, args.target, args.alignment, why="the training text is read several times")
-    return Corpus(args.source, args.target, args.alignment)
+    corpus = Corpus(args.source, args.target, args.alignment)
+    system_options.require_rereadable(*corpus, why="the training text is read several times")
+    return corpus

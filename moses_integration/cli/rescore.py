@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moses_integration.cli import system_options
-from moses_integration.prepared_text import work_folder
+from moses_integration.nbest import ListFault
+from moses_integration.prepared_text import prepare_dev_set, prepare_text, work_folder, write_translations
 from moses_integration.rescoring.features import FeatureSpec
 from moses_integration.tuning.tunings import WeightSearch, log_spread
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.errors import UsageError, UserError, spelled
-from phrasescore.files import display_name, require_one_standard_input, require_writable
-from phrasescore.model_files import files_of_models
+from phrasescore.files import display_name, read_lines, require_one_standard_input, require_writable, write_lines
+from phrasescore.model_files import described, files_of_models
+from phrasescore.text import text_lines
 
 if TYPE_CHECKING:
     from moses_integration.rescoring.rescorer import Rescorer
@@ -36,47 +37,26 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "phrasescore-smt rescore --nbest test.nbest --source test.en --weights weights.json -o test.out",
         ),
     )
-    parser.add_argument(
-        "--nbest",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="n-best lists; translations that only later lists have are added to the first list",
-    )
-    parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="source sentences of the lists")
-    options.add_output(parser, "weights (JSON) with --reference, translations with --weights", None, required=True)
-    parser.add_argument(
-        "--nbest-output", type=Path, metavar="FILE", help="write the reranked lists with the new features, too"
-    )
+    text = "n-best lists; translations that only later lists have are added to the first list"
+    options.add_path(parser, "--nbest", "FILE", text, nargs="+", required=True)
+    options.add_path(parser, "--source", "TEXT", "source sentences of the lists", required=True)
+    options.add_output(parser, "weights (JSON) with --reference, translations with --weights", required=True)
+    options.add_path(parser, "--nbest-output", "FILE", "write the reranked lists with the new features, too")
     mode = parser.add_mutually_exclusive_group(required=True)
     system_options.add_reference_option(mode, "tune: reference translations", required=False)
-    mode.add_argument("--weights", type=Path, metavar="FILE", help="apply: weights that `rescore --reference` wrote")
-    parser.add_argument(
-        "--ini",
-        type=Path,
-        metavar="INI",
-        help="moses.ini of the lists: initial weights and preparation of the text; without it, give --prepared",
-    )
-    parser.add_argument(
-        "--scorer",
-        type=_scorer,
-        action="append",
-        default=[],
-        metavar="LABEL=[COLUMN:]PATH",
-        help="feature to add, such as RNN=rnn or WP=unknown-target:rnn; PATH is a model folder, or a file with one "
-        "number per list entry; COLUMN is a column of the model (docs/rescoring.md); may be given several times",
-    )
+    options.add_path(mode, "--weights", "FILE", "apply: weights that `rescore --reference` wrote")
+    text = "moses.ini of the lists: initial weights and preparation of the text; without it, give --prepared"
+    options.add_path(parser, "--ini", "INI", text)
+    text = "feature to add, such as RNN=rnn or WP=unknown-target:rnn; PATH is a model folder, or a file with one "
+    text += "number per list entry; COLUMN is a column of the model (docs/rescoring.md); may be given several times"
+    form = "LABEL=[COLUMN:]PATH"
+    parser.add_argument("--scorer", type=_scorer, action="append", default=[], metavar=form, help=text)
     options.add_backoff_option(parser, "that of the first KENLM feature of the ini; with --weights that of tuning")
     tuning = options.add_section_options(parser, "tuning", WeightSearch)
     system_options.add_seeds_option(tuning, "1 2 3")
-    tuning.add_argument(
-        "--mbr",
-        action="store_const",
-        const=True,
-        help="choose the translation with the highest expected BLEU (minimum Bayes risk), not that with the highest "
-        "total; --weights then chooses so, too",
-    )
+    text = "choose the translation with the highest expected BLEU (minimum Bayes risk), not that with the highest "
+    text += "total; --weights then chooses so, too"
+    tuning.add_argument("--mbr", action="store_const", const=True, help=text)
     options.add_sharing_options(parser.add_argument_group("sharing the work"))
     system_options.add_prepared_option(parser)
     options.add_device_options(parser)
@@ -87,7 +67,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command: tune with --reference, rescore with --weights."""
-    from moses_integration.nbest import ListFault
     from moses_integration.rescoring.rescorer import Rescorer
 
     numbers = [spec.path for spec in args.scorer]
@@ -111,8 +90,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> None:
-    from moses_integration.prepared_text import prepare_dev_set
-    from phrasescore.model_files import described
 
     seeds = system_options.seeds_of(args, [1, 2, 3])
     if args.ini is None and not args.prepared:
@@ -136,10 +113,7 @@ def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> N
 
 
 def _apply(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> None:
-    from moses_integration.prepared_text import prepare_text, write_translations
     from moses_integration.rescoring.rescorer import TunedWeights
-    from phrasescore.files import read_lines, write_lines
-    from phrasescore.text import text_lines
 
     options.refuse_idle(args, ["seeds", "restarts", "mbr"], f"with {spelled('weights')}, which are tuned")
     tuned = TunedWeights.read(args.weights)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from moses_integration.cli.system_options import read_ini
+from moses_integration.cli.system_options import add_ini, read_ini
+from moses_integration.ini import MosesIni
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_device_options, add_quiet_option, positive, whole_number
+from phrasescore.cli.options import add_device_options, add_number, add_quiet_option
 from phrasescore.errors import UsageError, UserError, spelled
-
-if TYPE_CHECKING:
-    from moses_integration.ini import MosesIni
+from phrasescore.workers import available_cores
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,40 +26,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "phrasescore-smt serve --system baseline=system/tuned.ini --system ctx=system/tuned.ctx.ini",
         ),
     )
-    parser.add_argument("ini", type=Path, nargs="?", metavar="INI", help="moses.ini of the only system")
-    parser.add_argument(
-        "--system",
-        action="append",
-        default=[],
-        metavar="NAME=INI",
-        help="a system and its name, instead of INI; repeat it for several systems, of which the first is the default",
-    )
-    parser.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="address to listen at; with any other than the default, everybody who reaches it can translate, without a "
-        "password (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--port",
-        type=lambda text: whole_number(text, 0),
-        default=8080,
-        metavar="N",
-        help="port to listen at; 0 for any free one (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--processes", type=positive, metavar="N", help="number of processes that translate (default: all cores)"
-    )
-    parser.add_argument(
-        "--max-words", type=positive, default=200, metavar="N", help="longest sentence, in words (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--max-seconds",
-        type=positive,
-        default=30,
-        metavar="N",
-        help="time limit of a request, in seconds (default: %(default)s)",
-    )
+    add_ini(parser, "moses.ini of the only system", nargs="?")
+    text = "a system and its name, instead of INI; repeat it for several systems, of which the first is the default"
+    parser.add_argument("--system", action="append", default=[], metavar="NAME=INI", help=text)
+    text = "address to listen at; with any other than the default, everybody who reaches it can translate, without a "
+    parser.add_argument("--host", default="127.0.0.1", help=f"{text}password (default: %(default)s)")
+    add_number(parser, "--port", "port to listen at; 0 for any free one", default=8080, least=0)
+    add_number(parser, "--processes", "number of processes that translate (default: all cores)")
+    add_number(parser, "--max-words", "longest sentence, in words", default=200)
+    add_number(parser, "--max-seconds", "time limit of a request, in seconds", default=30)
     add_device_options(parser)
     add_quiet_option(parser)
     parser.set_defaults(run=run)
@@ -74,7 +47,6 @@ def run(args: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         raise UserError(f"serve needs the module `{error.name}`; pip install 'phrasescore[smt,serve]'") from error
     from moses_integration.serving.batches import Limits
-    from phrasescore.workers import available_cores
 
     reporter = Reporter(quiet=args.quiet)
     systems = {name: _read(path, reporter) for name, path in _named(args).items()}

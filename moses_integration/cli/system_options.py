@@ -6,17 +6,17 @@ import argparse
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from moses_integration.ini import NEW_WEIGHT
+from moses_integration.ini import NEW_WEIGHT, MosesIni, first_weight
+from moses_integration.per_text.context_sections import networks_of, with_networks
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.errors import UsageError, UserError, spelled
-from phrasescore.files import STANDARD_STREAM, can_be_read_only_once, require_writable
+from phrasescore.files import STANDARD_STREAM, can_be_read_only_once, require_one_standard_input, require_writable
 from phrasescore.model_files import files_of_models
 
 if TYPE_CHECKING:
-    from moses_integration.ini import MosesIni
     from moses_integration.per_text.context_columns import ContextColumns
     from moses_integration.toolkits.toolkit import BuildingToolkit, Toolkit
 
@@ -36,12 +36,8 @@ def finite_number(text: str) -> float:
 
 def add_weight_option(parser: argparse.ArgumentParser, of: str, kind: str) -> None:
     """Add --weight for new features; `kind` names the other features whose weights limit the default."""
-    parser.add_argument(
-        "--weight",
-        type=finite_number,
-        metavar="X",
-        help=f"initial weight {of} (default: {NEW_WEIGHT}, or the mean weight of a {kind} if that is less)",
-    )
+    text = f"initial weight {of} (default: {NEW_WEIGHT}, or the mean weight of a {kind} if that is less)"
+    parser.add_argument("--weight", type=finite_number, metavar="X", help=text)
 
 
 def add_seeds_option(group: argparse._ActionsContainer, default: str) -> None:
@@ -55,36 +51,26 @@ def add_seeds_option(group: argparse._ActionsContainer, default: str) -> None:
 
 def add_source_option(parser: argparse.ArgumentParser) -> None:
     """Add --source; the default is standard input."""
-    parser.add_argument(
-        "--source",
-        type=options.path_or_standard_stream,
-        default=STANDARD_STREAM,
-        metavar="TEXT",
-        help="source sentences (default: standard input)",
-    )
+    kind, text = options.path_or_standard_stream, "source sentences (default: standard input)"
+    options.add_path(parser, "--source", "TEXT", text, type=kind, default=STANDARD_STREAM)
 
 
 def add_dev_set_options(parser: argparse.ArgumentParser) -> None:
     """Add --source and --reference."""
-    parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="source text of the dev set")
+    options.add_path(parser, "--source", "TEXT", "source text of the dev set", required=True)
     add_reference_option(parser, "its translations")
 
 
 def add_reference_option(parser: argparse._ActionsContainer, what: str, *, required: bool = True) -> None:
     """Add --reference; `what` names the translations in the help."""
     text = f"{what}; several files are several references"
-    parser.add_argument(
-        "--reference", type=Path, nargs="+", action="extend", required=required, metavar="TEXT", help=text
-    )
+    options.add_path(parser, "--reference", "TEXT", text, nargs="+", action="extend", required=required)
 
 
 def add_prepared_option(parser: argparse.ArgumentParser) -> None:
     """Add --prepared."""
-    parser.add_argument(
-        "--prepared",
-        action="store_true",
-        help="the text is tokenised, cased and escaped as the training text; otherwise plain text is prepared",
-    )
+    text = "the text is tokenised, cased and escaped as the training text; otherwise plain text is prepared"
+    options.add_switch(parser, "--prepared", text)
 
 
 def require_rereadable(*paths: Path | None, why: str) -> None:
@@ -97,15 +83,21 @@ def require_rereadable(*paths: Path | None, why: str) -> None:
 # Systems
 
 
+def add_ini(parser: argparse.ArgumentParser, text: str = "moses.ini", **settings: Any) -> None:
+    """Add the positional argument for a moses.ini."""
+    options.add_path(parser, "ini", "INI", text, **settings)
+
+
+def add_ini_output(parser: argparse.ArgumentParser) -> None:
+    """Add --output for a moses.ini."""
+    options.add_path(parser, "-o --output", "INI", "moses.ini to write", required=True)
+
+
 def add_toolkit_options(parser: argparse.ArgumentParser) -> None:
     """Add --toolkit, --processes and --scheduler."""
-    parser.add_argument(
-        "--toolkit",
-        choices=("auto", "moses", "embedded"),
-        default="auto",
-        help="installed Moses or embedded toolkit; auto: Moses if MOSES_HOME is set or `moses` is on the PATH "
-        "(default: %(default)s)",
-    )
+    text = "installed Moses or embedded toolkit; auto: Moses if MOSES_HOME is set or `moses` is on the PATH"
+    toolkits = ("auto", "moses", "embedded")
+    parser.add_argument("--toolkit", choices=toolkits, default="auto", help=f"{text} (default: %(default)s)")
     options.add_sharing_options(parser)
 
 
@@ -126,9 +118,6 @@ def read_ini(
 
     It is an error if one of the `outputs` is a file of a model that the ini names, or of `networks`.
     """
-    from moses_integration.ini import MosesIni
-    from moses_integration.per_text.context_sections import networks_of
-
     ini = MosesIni.read(path)
     require_writable(*outputs, inputs=(*ini.model_files(), *files_of_models([*networks_of(ini), *(networks or ())])))
     for note in ini.notes:
@@ -141,25 +130,15 @@ def read_ini(
 
 def add_in_context_option(parser: argparse.ArgumentParser, text: str, default: str | None = None) -> None:
     """Add --in-context and the options of its networks: device, plugins, and --restart for interrupted scoring."""
-    parser.add_argument(
-        "--in-context",
-        type=Path,
-        nargs="+",
-        action="extend",
-        metavar="FOLDER",
-        help=f"{text}; several give the mean of their scores" + (f" (default: {default})" if default else ""),
-    )
-    parser.add_argument(
-        "--restart", action="store_true", help="discard the work of an interrupted run; do not resume it"
-    )
+    text = f"{text}; several give the mean of their scores" + (f" (default: {default})" if default else "")
+    options.add_path(parser, "--in-context", "FOLDER", text, nargs="+", action="extend")
+    options.add_switch(parser, "--restart", "discard the work of an interrupted run; do not resume it")
     options.add_device_options(parser)
     options.add_plugin_option(parser)
 
 
 def context_columns(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) -> ContextColumns | None:
     """Return the columns of the networks of --in-context, or else of the ini; None if there are none."""
-    from moses_integration.per_text.context_sections import networks_of
-
     folders = args.in_context or networks_of(ini)
     if not folders:
         for name in ("device", "precision"):
@@ -181,19 +160,33 @@ def context_columns(args: argparse.Namespace, ini: MosesIni, reporter: Reporter)
     return ContextColumns(scorer, args.processes, args.scheduler, reporter.log, args.restart)
 
 
-def system_in_context(
+def open_system(
     args: argparse.Namespace,
-    ini: MosesIni,
-    toolkit: Toolkit,
     reporter: Reporter,
+    outputs: Sequence[str | Path | None],
     new_weight: float | None = None,
     *,
     tunes: bool = False,
 ) -> tuple[MosesIni, Toolkit]:
-    """Return ini and toolkit for the networks of --in-context, or else of the ini; see `with_networks`."""
-    from moses_integration.per_text.context_sections import with_networks
+    """Check inputs and outputs; return the system with the networks of --in-context, or else of the ini.
+
+    `new_weight` is that of the column of --in-context, which the ini must not have yet; see `with_networks`.
+    """
     from moses_integration.per_text.context_toolkit import ContextToolkit
 
+    inputs = args.ini, args.source, *getattr(args, "reference", ())
+    require_one_standard_input(*inputs)
+    require_writable(*outputs, inputs=inputs)
+    toolkit = toolkit_of(args, reporter)
+    ini = read_ini(args.ini, reporter, outputs, args.in_context)
+    ini.require_some_weight()
+    if args.in_context and new_weight is not None and networks_of(ini):
+        raise UserError(
+            f"{ini.name}: has a column in context already; give the ini from before that, or leave out "
+            f"{spelled('in_context')}"
+        )
+    if args.in_context and tunes:
+        new_weight = first_weight(ini.weights_of_table(ini.phrase_table()))
     columns = context_columns(args, ini, reporter)
     if columns is None:
         return ini, toolkit

@@ -6,10 +6,15 @@ import argparse
 from pathlib import Path
 
 from moses_integration.cli import system_options
-from moses_integration.prepared_text import work_folder
+from moses_integration.decoder.position_tags import strip_tags
+from moses_integration.ini import MosesIni, add_columns_in_context
+from moses_integration.per_text.context_sections import networks_of, require_tuned_for
+from moses_integration.prepared_text import prepare_text, work_folder
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.files import require_one_standard_input
+from phrasescore.errors import naming
+from phrasescore.files import display_name, require_one_standard_input, require_writable, write_lines
+from phrasescore.text import text_lines
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -24,19 +29,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "moses -f test.indexed/moses.ini < test.indexed/text | phrasescore-smt strip-tags > test.tokens",
         ),
     )
-    parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
+    system_options.add_ini(parser)
     system_options.add_source_option(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        required=True,
-        metavar="FOLDER",
-        help="folder to write: moses.ini, its tables, and the indexed text in the file `text`",
-    )
-    parser.add_argument(
-        "--weights", type=Path, metavar="INI", help="take the weights of this tuned ini (default: those of INI)"
-    )
+    text = "folder to write: moses.ini, its tables, and the indexed text in the file `text`"
+    options.add_path(parser, "-o --output", "FOLDER", text, required=True)
+    options.add_path(parser, "--weights", "INI", "take the weights of this tuned ini (default: those of INI)")
     system_options.add_prepared_option(parser)
     system_options.add_in_context_option(
         parser, "network whose scores in context become one more column", "that of INI, if it was tuned with one"
@@ -62,14 +59,8 @@ def _add_strip_tags(subparsers: argparse._SubParsersAction[argparse.ArgumentPars
 
 def run(args: argparse.Namespace) -> int:
     """Run `text-table`."""
-    from moses_integration.ini import MosesIni, add_columns_in_context
-    from moses_integration.per_text.context_sections import networks_of, require_tuned_for
     from moses_integration.per_text.indexed_system import write_indexed_system
-    from moses_integration.prepared_text import prepare_text
     from moses_integration.toolkits.moses_tables import require_moses_words
-    from phrasescore.errors import naming
-    from phrasescore.files import display_name
-    from phrasescore.text import text_lines
 
     require_one_standard_input(args.ini, args.source, args.weights)
     reporter = Reporter(quiet=args.quiet)
@@ -103,10 +94,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _strip_tags(args: argparse.Namespace) -> int:
     """Run `strip-tags`."""
-    from moses_integration.decoder.position_tags import strip_tags
-    from phrasescore.files import require_writable, write_lines
-    from phrasescore.text import text_lines
-
     require_writable(args.output, inputs=[args.text])
     write_lines(args.output, map(strip_tags, text_lines(args.text)))
     return 0

@@ -6,21 +6,14 @@ import argparse
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from moses_integration.cli import system_options
-from moses_integration.prepared_text import work_folder
-from moses_integration.tuning.tunings import TuningConfig, log_spread
+from moses_integration.prepared_text import prepare_dev_set, work_folder
+from moses_integration.tuning.tunings import Tuning, TuningConfig, log_spread
+from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_quiet_option, add_section_options, given_options
-from phrasescore.files import require_one_standard_input, require_writable
-
-if TYPE_CHECKING:
-    from moses_integration.ini import MosesIni
-    from moses_integration.toolkits.toolkit import Toolkit
-    from moses_integration.tuning.tunings import Tuning
+from phrasescore.errors import naming
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,45 +31,35 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "tuned.ctx.ini",
         ),
     )
-    parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
+    system_options.add_ini(parser)
     system_options.add_dev_set_options(parser)
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
-    parser.add_argument(
-        "--work",
-        type=Path,
-        metavar="FOLDER",
-        help="keep prepared text, logs, lists, and a checkpoint from which the same command resumes",
-    )
-    parser.add_argument(
-        "--report", type=Path, metavar="FILE", help="write weights, BLEU, times and what they depend on as JSON"
-    )
-    tuning = add_section_options(parser, "tuning", TuningConfig)
+    system_options.add_ini_output(parser)
+    text = "keep prepared text, logs, lists, and a checkpoint from which the same command resumes"
+    options.add_path(parser, "--work", "FOLDER", text)
+    text = "write weights, BLEU, times and what they depend on as JSON"
+    options.add_path(parser, "--report", "FILE", text)
+    tuning = options.add_section_options(parser, "tuning", TuningConfig)
     system_options.add_seeds_option(tuning, "1")
     system_options.add_prepared_option(parser)
     system_options.add_toolkit_options(parser)
     system_options.add_in_context_option(
         parser, "add a column with the scores of this network, trained with `train --alignment`"
     )
-    add_quiet_option(parser)
+    options.add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.prepared_text import prepare_dev_set
     from moses_integration.toolkits.toolkit import TuningRequest
     from moses_integration.tuning.checkpoint import TuningCheckpoint, tuning_fingerprint, tuning_inputs, write_report
-    from phrasescore.errors import naming
 
     seeds = system_options.seeds_of(args, [1])
-    require_one_standard_input(args.ini, args.source, *args.reference)
-    require_writable(args.output, args.report, inputs=(args.ini, args.source, *args.reference))
     reporter = Reporter(quiet=args.quiet)
-    toolkit: Toolkit = system_options.toolkit_of(args, reporter)
-    ini = system_options.read_ini(args.ini, reporter, outputs=(args.output, args.report), networks=args.in_context)
-    ini.require_some_weight()
-    ini, toolkit = _with_columns(args, ini, toolkit, reporter)
-    config = TuningConfig(**given_options(args, TuningConfig))
+    ini, toolkit = system_options.open_system(args, reporter, (args.output, args.report), tunes=True)
+    ini.require_effective_weights()
+    ini.require_valid_at(args.output)
+    config = TuningConfig(**options.given_options(args, TuningConfig))
     settings = {**asdict(config), "prepared": args.prepared}
     inputs = tuning_inputs(ini, args.source, args.reference) if args.report or args.work else {}
     report = {"toolkit": str(toolkit), **inputs, "settings": settings}
@@ -111,16 +94,3 @@ def run(args: argparse.Namespace) -> int:
     prepared = " --prepared" if args.prepared else ""
     reporter.log(f"next: phrasescore-smt decode {quote(str(args.output))}{prepared} < TEXT > TRANSLATIONS")
     return 0
-
-
-def _with_columns(
-    args: argparse.Namespace, ini: MosesIni, toolkit: Toolkit, reporter: Reporter
-) -> tuple[MosesIni, Toolkit]:
-    """Return the system with the columns of --in-context, after a check of its weights and files."""
-    from moses_integration.ini import first_weight
-
-    new_weight = first_weight(ini.weights_of_table(ini.phrase_table())) if args.in_context else None
-    ini, toolkit = system_options.system_in_context(args, ini, toolkit, reporter, new_weight, tunes=True)
-    ini.require_effective_weights()
-    ini.require_valid_at(args.output)
-    return ini, toolkit

@@ -50,17 +50,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     options.add_table(parser)
     options.add_model_option(parser)
-    options.add_output(
-        parser,
-        "table to write, compressed by its suffix; - for standard output (default: -, unless it is a terminal)",
-        default=None,
-    )
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write counts, settings and checksums as JSON")
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="read and score for a few seconds, estimate lines, time, memory and the output's size, and write nothing",
-    )
+    text = "table to write, compressed by its suffix; - for standard output (default: -, unless it is a terminal)"
+    options.add_output(parser, text, default=None)
+    options.add_path(parser, "--report", "FILE", "write counts, settings and checksums as JSON")
+    text = "read and score for a few seconds, estimate lines, time, memory and the output's size, and write nothing"
+    options.add_switch(parser, "--dry-run", text)
     options.add_section_options(parser, "annotating", AnnotateConfig)
     options.add_device_options(parser)
     options.add_quiet_option(parser)
@@ -72,12 +66,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "foreign shards are errors.",
         examples=("phrasescore join part.*.gz -o phrase-table.rnn.gz",),
     )
-    parser.add_argument(
-        "shards", nargs="+", type=Path, metavar="SHARD", help="outputs of all jobs, each with its SHARD.shard.json"
-    )
-    options.add_output(
-        parser, "table to write, with the suffix of the shards; - for standard output", None, required=True
-    )
+    options.add_path(parser, "shards", "SHARD", "outputs of all jobs, each with its SHARD.shard.json", nargs="+")
+    options.add_output(parser, "table to write, with the suffix of the shards; - for standard output", required=True)
     options.add_quiet_option(parser)
     parser.set_defaults(run=_join)
 
@@ -94,20 +84,15 @@ def _join(args: argparse.Namespace) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
-    from phrasescore.device import settle_memory
     from phrasescore.scoring.annotate import annotate, report_on
     from phrasescore.scoring.estimate import estimate
-    from phrasescore.scoring.scorer import load_scorer
 
     config, reporter = AnnotateConfig(**options.given_options(args, AnnotateConfig)), Reporter(quiet=args.quiet)
     _check_usage(args, config)
     digest = sha256_of_input(args.table) if args.report else None
-    settle_memory()
-    scorer = load_scorer(*args.models, device=args.device, precision=args.precision)
+    scorer = options.load_models(args, reporter)
     models = ", ".join(map(str, args.models))
     reporter.log(f"scoring {display_name(args.table)} with {models} ({scorer.direction}) on {scorer.device}")
-    if scorer.note is not None:
-        reporter.log(scorer.note)
     if args.dry_run:
         _print_estimate(estimate(args.table, scorer, config, args.output))
         return 0
@@ -118,8 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
         counts = annotate(args.table, scorer, args.output, config, progress=on_chunk, log=reporter.log)
     _summarise(reporter, counts)
-    if (next_command := _next_command(args.output, config, scorer, counts)) is not None:
-        reporter.log(f"next: {next_command}")
+    _suggest_next(reporter, args.output, config, scorer, counts)
     if args.report:
         write_json(args.report, report_on(args.table, digest, scorer, args.output, config, counts))
     return 0
@@ -130,36 +114,33 @@ def _check_usage(args: argparse.Namespace, config: AnnotateConfig) -> None:
     from phrasescore.scoring.shards import description_of
 
     config.check(args.table)
+    require_one_standard_input(args.table, *config.only_sources_in)
     if args.dry_run:
         options.refuse_idle(args, ("report", "scheduler"), f"with {spelled('dry_run')}")
         require_table_file(args.table, "dry_run")
-    else:
-        if args.output is None and sys.stdout.isatty() and config.limit is None:
-            raise UsageError(
-                f"-o: is missing, and a whole table would be printed here; give a file, -o - or {spelled('limit')}"
-            )
-        args.output = args.output or STANDARD_STREAM
-        description = [description_of(args.output)] if config.shard and args.output != STANDARD_STREAM else []
-        inputs = (args.table, *files_of_models(args.models), *config.only_sources_in)
-        require_writable(args.output, args.report, *description, inputs=inputs)
-        if config.restart and args.output == STANDARD_STREAM:
-            raise UsageError(
-                f"{spelled('restart')}: changes nothing with standard output, which cannot be resumed; give -o FILE, "
-                "or leave it out"
-            )
-    require_one_standard_input(args.table, *config.only_sources_in)
+        return
+    if args.output is None and sys.stdout.isatty() and config.limit is None:
+        raise UsageError(
+            f"-o: is missing, and a whole table would be printed here; give a file, -o - or {spelled('limit')}"
+        )
+    args.output = args.output or STANDARD_STREAM
+    description = [description_of(args.output)] if config.shard and args.output != STANDARD_STREAM else []
+    inputs = (args.table, *files_of_models(args.models), *config.only_sources_in)
+    require_writable(args.output, args.report, *description, inputs=inputs)
+    if config.restart and args.output == STANDARD_STREAM:
+        raise UsageError(
+            f"{spelled('restart')}: changes nothing with standard output, which cannot be resumed; give -o FILE, or "
+            "leave it out"
+        )
 
 
 def _print_estimate(found: Estimate) -> None:
     about = "" if found.is_exact else "about "
+    size = f"{found.size / 1e9:.1f} GB" if found.size >= 1e9 else f"{found.size / 1e6:.1f} MB"
     print(
         f"{about}{found.lines:,} lines; about {duration(found.seconds)}, {found.memory / 1e9:.1f} GB of memory and "
-        f"{_size(found.size)} of output; processes: {found.processes}"
+        f"{size} of output; processes: {found.processes}"
     )
-
-
-def _size(size: int) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
 
 
 def _rate(counts: Counts) -> float:
@@ -189,14 +170,16 @@ def _summarise(reporter: Reporter, counts: Counts) -> None:
         reporter.log(f"{share:.2%} of the {side} words are unknown to the network{doubt}")
 
 
-def _next_command(output: str | Path, config: AnnotateConfig, scorer: PhraseScorer, counts: Counts) -> str | None:
-    """Return the next command, None if most lines are malformed or unknown, or if it cannot be determined."""
+def _suggest_next(
+    reporter: Reporter, output: str | Path, config: AnnotateConfig, scorer: PhraseScorer, counts: Counts
+) -> None:
+    """Log the next command, unless most lines are malformed or unknown, or it cannot be determined."""
     is_unsound = 2 * counts.faulty_lines > counts.lines_read or counts.words.are_many_unknown()
     if output == STANDARD_STREAM or is_unsound:
-        return None
+        return
     if config.shard is not None:
-        return "phrasescore join SHARD... -o TABLE, when all of them are there"
-    if config.replace_last is not None or config.limit is not None:
-        return None
-    weight = "" if scorer.columns[0].values == "log-probability" else " --weight W"
-    return f"phrasescore-smt add-column moses.ini --table {quote(str(output))}{weight} -o NEW.ini"
+        reporter.log("next: phrasescore join SHARD... -o TABLE, when all of them are there")
+    elif config.replace_last is None and config.limit is None:
+        weight = "" if scorer.columns[0].values == "log-probability" else " --weight W"
+        table = quote(str(output))
+        reporter.log(f"next: phrasescore-smt add-column moses.ini --table {table}{weight} -o NEW.ini")

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_quiet_option, add_table, positive
+from phrasescore.cli.options import add_number, add_quiet_option, add_switch, add_table
 from phrasescore.files import finite
 from phrasescore.table.check import TableReport, check_table
 from phrasescore.text import counted
@@ -27,11 +27,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         examples=("phrasescore check phrase-table.rnn.gz --num-features 5",),
     )
     add_table(parser)
-    parser.add_argument(
-        "--num-features", type=positive, metavar="N", help="expected number of score columns, that of moses.ini"
-    )
-    parser.add_argument("--limit", type=positive, metavar="N", help="read only the first N lines")
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    add_number(parser, "--num-features", "expected number of score columns, that of moses.ini")
+    add_number(parser, "--limit", "read only the first N lines")
+    add_switch(parser, "--json", "print the findings as JSON")
     add_quiet_option(parser, "show no progress")
     parser.set_defaults(run=run)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -38,22 +37,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("phrase", metavar="PHRASE", help="source phrase, tokenised as the training data")
     options.add_model_option(parser, several=False)
-    parser.add_argument(
-        "--table", type=options.path_or_standard_stream, metavar="TABLE", help="phrase table; - for standard input"
-    )
-    parser.add_argument(
-        "--top",
-        type=options.positive,
-        default=5,
-        metavar="N",
-        help="number of nearest phrases, of targets and of samples to show (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--gates",
-        type=Path,
-        metavar="FILE",
-        help="draw the gates of the first forward layer into a .png, .svg or .pdf file",
-    )
+    text = "phrase table; - for standard input"
+    options.add_path(parser, "--table", "TABLE", text, type=options.path_or_standard_stream)
+    options.add_number(parser, "--top", "number of nearest phrases, of targets and of samples to show", default=5)
+    options.add_path(parser, "--gates", "FILE", "draw the gates of the first forward layer (.png, .svg or .pdf)")
     options.add_device_options(parser)
     options.add_quiet_option(parser)
     parser.set_defaults(run=run)

@@ -60,22 +60,13 @@ def _add_train(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         most_used=("text", "output", "preset", "validation", "max_minutes", "epochs", "seed", "device"),
         examples=("phrasescore lm train system/corpus/train.fr -o cslm --validation system/corpus/validation.fr",),
     )
-    parser.add_argument(
-        "text", type=options.path_or_standard_stream, metavar="TEXT", help="tokenised text, - for standard input"
-    )
-    parser.add_argument(
-        "--preset",
-        choices=presets,
-        default=LM_DEFAULT_PRESET,
-        help="cho2014: the paper's settings; small: minutes on two CPU cores for a text of half a million words "
-        "(default: %(default)s)",
-    )
-    parser.add_argument(
-        "--validation",
-        type=Path,
-        metavar="TEXT",
-        help="tokenised text whose perplexity decides when to stop (default: some held-out sentences)",
-    )
+    text = "tokenised text, - for standard input"
+    options.add_path(parser, "text", "TEXT", text, type=options.path_or_standard_stream)
+    text = "cho2014: the paper's settings; small: minutes on two CPU cores for a text of half a million words"
+    text += " (default: %(default)s)"
+    parser.add_argument("--preset", choices=presets, default=LM_DEFAULT_PRESET, help=text)
+    text = "tokenised text whose perplexity decides when to stop (default: some held-out sentences)"
+    options.add_path(parser, "--validation", "TEXT", text)
     _add_source_options(parser, "--", "the text")
     _add_source_options(parser, "--validation-", "the validation text")
     add_training_options(parser, LM_SECTIONS, presets, FOR_OTHERS)
@@ -84,15 +75,10 @@ def _add_train(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _add_source_options(parser: argparse.ArgumentParser, prefix: str, of: str) -> None:
     """Add the options of the source of a text, which a joint model reads."""
-    parser.add_argument(
-        f"{prefix}source", type=Path, metavar="TEXT", help=f"for a joint model: source sentences of {of}, tokenised"
-    )
-    parser.add_argument(
-        f"{prefix}alignment",
-        type=Path,
-        metavar="POINTS",
-        help=f"for a joint model: word alignment of the source and {of}, in the Pharaoh format",
-    )
+    text = f"for a joint model: source sentences of {of}, tokenised"
+    options.add_path(parser, f"{prefix}source", "TEXT", text)
+    text = f"for a joint model: word alignment of the source and {of}, in the Pharaoh format"
+    options.add_path(parser, f"{prefix}alignment", "POINTS", text)
 
 
 def _with_source(args: argparse.Namespace, text: str, prefix: str = "") -> Path | ParallelText:
@@ -121,18 +107,15 @@ def _add_score(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         ),
     )
     options.add_input(parser, "text", "tokenised text")
-    parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
+    options.add_path(parser, "-m --model", "FOLDER", "model folder", required=True)
     options.add_backoff_option(parser, "none; they then share the probability of <unk>")
     options.add_unnormalised_option(parser)
-    parser.add_argument(
-        "--interpolate", type=float, metavar="W", help="interpolate with the back-off model: weight of the network"
-    )
-    parser.add_argument(
-        "--weight-text", type=Path, metavar="TEXT", help="interpolate with the best weight for this other text"
-    )
+    text = "interpolate with the back-off model: weight of the network"
+    parser.add_argument("--interpolate", type=float, metavar="W", help=text)
+    options.add_path(parser, "--weight-text", "TEXT", "interpolate with the best weight for this other text")
     _add_source_options(parser, "--", "the text")
-    parser.add_argument("--summary", action="store_true", help="print perplexities instead of scores")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write perplexities, models and checksums as JSON")
+    options.add_switch(parser, "--summary", "print perplexities instead of scores")
+    options.add_path(parser, "--report", "FILE", "write perplexities, models and checksums as JSON")
     options.add_device_options(parser)
     parser.set_defaults(run=_score, command="lm score")
 
@@ -173,15 +156,12 @@ def _train(args: argparse.Namespace) -> int:
 def _score(args: argparse.Namespace) -> int:
     """Run `lm score`; return the exit code."""
     text = _with_source(args, "text")
-    sources = args.source, args.alignment
-    require_one_standard_input(args.text, args.weight_text, *sources)
+    inputs: tuple[Any, ...] = args.text, args.weight_text, args.source, args.alignment
+    require_one_standard_input(*inputs)
     if args.weight_text is not None and real_path(args.text) == real_path(args.weight_text):
         raise UsageError(f"{args.weight_text}: is the text to be scored; take the weight from another text")
-    require_writable(
-        None if args.summary else STANDARD_STREAM,
-        args.report,
-        inputs=(args.text, *sources, args.backoff, args.weight_text, *files_of_models([args.model])),
-    )
+    inputs = *inputs, args.backoff, *files_of_models([args.model])
+    require_writable(None if args.summary else STANDARD_STREAM, args.report, inputs=inputs)
     from phrasescore.lm.ngrams import read_rows
     from phrasescore.lm.text_scores import TextScores
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import Field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -60,32 +61,40 @@ def _let_complete(parser: argparse.ArgumentParser) -> None:
             action.complete = shtab.DIRECTORY if action.metavar == "FOLDER" else shtab.FILE  # type: ignore[attr-defined]
 
 
+def add_path(parser: argparse._ActionsContainer, names: str, metavar: str, text: str, **settings: Any) -> None:
+    """Add an argument for a path; `names` are separated by spaces."""
+    parser.add_argument(*names.split(), **{"type": Path, "metavar": metavar, "help": text, **settings})
+
+
+def add_switch(parser: argparse._ActionsContainer, names: str, text: str) -> None:
+    """Add an option without a value."""
+    parser.add_argument(*names.split(), action="store_true", help=text)
+
+
+def add_number(
+    parser: argparse._ActionsContainer, name: str, text: str, default: int | None = None, least: int = 1
+) -> None:
+    """Add an option for an integer of at least `least`; the help shows the default."""
+    shown = "" if default is None else " (default: %(default)s)"
+    parse = partial(whole_number, least=least)
+    parser.add_argument(name, type=parse, default=default, metavar="N", help=text + shown)
+
+
 def add_input(parser: argparse.ArgumentParser, name: str, text: str) -> None:
     """Add an optional positional argument: a file, by default standard input."""
-    parser.add_argument(
-        name,
-        type=path_or_standard_stream,
-        nargs="?",
-        default=STANDARD_STREAM,
-        metavar=name.upper(),
-        help=f"{text} (default: standard input)",
-    )
+    text = f"{text} (default: standard input)"
+    add_path(parser, name, name.upper(), text, type=path_or_standard_stream, nargs="?", default=STANDARD_STREAM)
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
     """Add the positional argument for a phrase table."""
-    parser.add_argument(
-        "table", type=path_or_standard_stream, metavar="TABLE", help="phrase table, - for standard input"
-    )
+    add_path(parser, "table", "TABLE", "phrase table, - for standard input", type=path_or_standard_stream)
 
 
-def add_output(
-    parser: argparse.ArgumentParser, text: str, default: str | None = STANDARD_STREAM, **settings: Any
-) -> None:
-    """Add --output for a file or standard output."""
-    parser.add_argument(
-        "-o", "--output", type=path_or_standard_stream, default=default, metavar="FILE", help=text, **settings
-    )
+def add_output(parser: argparse.ArgumentParser, text: str, **settings: Any) -> None:
+    """Add --output for a file or standard output, which is the default unless `settings` say otherwise."""
+    default = {} if settings.get("required") else {"default": STANDARD_STREAM}
+    add_path(parser, "-o --output", "FILE", text, type=path_or_standard_stream, **{**default, **settings})
 
 
 def add_nbest_option(parser: argparse.ArgumentParser, text: str) -> None:
@@ -120,43 +129,31 @@ def positive(text: str) -> int:
 def add_device_options(parser: argparse.ArgumentParser, *, trains: bool = False) -> None:
     """Add --device and --precision; training has no 8-bit products."""
     group = parser.add_argument_group("computing")
-    device = group.add_argument(
-        "--device",
-        default="auto",
-        metavar="DEVICE",
-        help="where to compute: auto, cpu, cuda or cuda:N (default: %(default)s)",
-    )
+    text = "where to compute: auto, cpu, cuda or cuda:N (default: %(default)s)"
+    device = group.add_argument("--device", default="auto", metavar="DEVICE", help=text)
     device.complete = shtab.cmd("echo auto cpu cuda")  # type: ignore[attr-defined]
-    group.add_argument(
-        "--precision",
-        default="auto",
-        choices=("auto", "fp32", "bf16") if trains else ("auto", "fp32", "bf16", "int8"),
-        help="precision of matrix products; auto selects bf16 if the hardware has instructions for it"
-        + ("" if trains else "; int8 needs a CPU with VNNI")
-        + " (default: %(default)s)",
-    )
+    text = "precision of matrix products; auto selects bf16 if the hardware has instructions for it"
+    text += "" if trains else "; int8 needs a CPU with VNNI"
+    precisions = ("auto", "fp32", "bf16") if trains else ("auto", "fp32", "bf16", "int8")
+    group.add_argument("--precision", default="auto", choices=precisions, help=f"{text} (default: %(default)s)")
 
 
 def add_sharing_options(parser: argparse._ActionsContainer) -> None:
     """Add --processes and --scheduler, which are mutually exclusive."""
     either = parser.add_mutually_exclusive_group()
     add_processes_option(either)
-    either.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="address of a Dask scheduler, such as tcp://node1:8786, whose workers do the work; they need the same "
-        "files (docs/cluster.md)",
-    )
+    text = "address of a Dask scheduler, such as tcp://node1:8786, whose workers do the work; they need the same files "
+    either.add_argument("--scheduler", metavar="ADDRESS", help=f"{text}(docs/cluster.md)")
 
 
 def add_processes_option(parser: argparse._ActionsContainer) -> None:
     """Add --processes."""
-    parser.add_argument("--processes", type=positive, metavar="N", help="number of processes (default: all cores)")
+    add_number(parser, "--processes", "number of processes (default: all cores)")
 
 
 def add_quiet_option(parser: argparse.ArgumentParser, text: str = "print errors only") -> None:
     """Add --quiet."""
-    parser.add_argument("-q", "--quiet", action="store_true", help=text)
+    add_switch(parser, "-q --quiet", text)
 
 
 def add_section_options(
@@ -279,34 +276,21 @@ def path_or_standard_stream(text: str) -> str | Path:
 
 def add_backoff_option(parser: argparse.ArgumentParser, default: str) -> None:
     """Add --backoff."""
-    parser.add_argument(
-        "--backoff",
-        type=Path,
-        metavar="LM",
-        help=f"n-gram model, ARPA or KenLM binary, for words outside the shortlist (default: {default})",
-    )
+    text = f"n-gram model, ARPA or KenLM binary, for words outside the shortlist (default: {default})"
+    add_path(parser, "--backoff", "LM", text)
 
 
 def add_unnormalised_option(parser: argparse.ArgumentParser) -> None:
     """Add --unnormalised."""
-    parser.add_argument(
-        "--unnormalised",
-        action="store_true",
-        help="take the outputs of the network as ln p, without a softmax; for networks of `lm train --self-normalise`",
-    )
+    text = "take the outputs of the network as ln p, without a softmax; for networks of `lm train --self-normalise`"
+    add_switch(parser, "--unnormalised", text)
 
 
 def add_plugin_option(parser: argparse.ArgumentParser) -> None:
     """Add --plugin; see `run_with_plugins`."""
-    parser.add_argument(
-        "--plugin",
-        type=Path,
-        action="append",
-        dest="plugins",
-        metavar="FILE.py",
-        help="run this Python file first, which registers your own units, attentions, encoders, decoders, optimisers "
-        "or scorers (docs/plugins.md); may be given several times",
-    )
+    text = "run this Python file first, which registers your own units, attentions, encoders, decoders, optimisers or "
+    text += "scorers (docs/plugins.md); may be given several times"
+    add_path(parser, "--plugin", "FILE.py", text, action="append", dest="plugins")
 
 
 def run_with_plugins(args: argparse.Namespace) -> int:
@@ -321,17 +305,9 @@ def run_with_plugins(args: argparse.Namespace) -> int:
 def add_model_option(parser: argparse.ArgumentParser, *, several: bool = True, required: bool = True) -> None:
     """Add --model and --plugin; `several` allows more than one --model."""
     of_several = "; several give the mean of their scores, and need the same vocabulary (`train` with several --seed)"
+    text = f"model folder{of_several if several else ''}"
     add_plugin_option(parser)
-    parser.add_argument(
-        "-m",
-        "--model",
-        type=Path,
-        required=required,
-        action="append",
-        dest="models",
-        metavar="FOLDER",
-        help=f"model folder{of_several if several else ''}",
-    )
+    add_path(parser, "-m --model", "FOLDER", text, required=required, action="append", dest="models")
 
 
 def load_models(args: argparse.Namespace, reporter: Reporter) -> PhraseScorer:

@@ -6,16 +6,8 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import (
-    add_device_options,
-    add_model_option,
-    add_quiet_option,
-    add_section_options,
-    given_options,
-    load_models,
-    path_or_standard_stream,
-)
 from phrasescore.files import STANDARD_STREAM, require_writable
 from phrasescore.model_files import files_of_models
 from phrasescore.table.prune import PruneConfig, prune
@@ -38,61 +30,40 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "--top 30",
         ),
     )
-    parser.add_argument("table", type=Path, metavar="TABLE", help="phrase table")
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=path_or_standard_stream,
-        required=True,
-        metavar="FILE",
-        help="table to write, compressed by its suffix; - for standard output",
-    )
-    parser.add_argument(
-        "--reordering",
-        type=Path,
-        nargs=2,
-        metavar=("TABLE", "FILE"),
-        help="reordering table of the system, and the file to write with its lines for the same phrase pairs",
-    )
-    add_model_option(parser, required=False)
-    add_section_options(parser, "pruning", PruneConfig)
-    add_device_options(parser)
-    add_quiet_option(parser)
+    options.add_path(parser, "table", "TABLE", "phrase table")
+    text = "table to write, compressed by its suffix; - for standard output"
+    options.add_output(parser, text, required=True)
+    text = "reordering table of the system, and the file to write with its lines for the same phrase pairs"
+    parser.add_argument("--reordering", type=Path, nargs=2, metavar=("TABLE", "FILE"), help=text)
+    options.add_model_option(parser, required=False)
+    options.add_section_options(parser, "pruning", PruneConfig)
+    options.add_device_options(parser)
+    options.add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
-    config, reporter = PruneConfig(**given_options(args, PruneConfig)), Reporter(quiet=args.quiet)
+    config, reporter = PruneConfig(**options.given_options(args, PruneConfig)), Reporter(quiet=args.quiet)
     config.check(args.table, has_model=bool(args.models))
     reordering, smaller = args.reordering or (None, None)
     require_writable(args.output, smaller, inputs=(args.table, reordering, *files_of_models(args.models or [])))
     with reporter.task("pruning") as task:
         if args.models:
-            scorer = load_models(args, reporter)
+            scorer = options.load_models(args, reporter)
             config = replace(config, processes=scorer.device.processes(config.processes))
             criterion = scorer.criterion()
         else:
             criterion = config.criterion(args.table)
+        log, progress = reporter.log, task.update
         pruned = prune(
-            args.table,
-            args.output,
-            config,
-            criterion,
-            reordering=args.reordering,
-            log=reporter.log,
-            progress=task.update,
+            args.table, args.output, config, criterion, reordering=args.reordering, log=log, progress=progress
         )
     reporter.log(f"{counted(pruned.lines_read, 'line')} read, {pruned.lines_written:,} written")
-    if pruned.faulty_lines:
-        reporter.log(
-            f"{counted(pruned.faulty_lines, 'faulty line')}, kept if possible; the first: {pruned.first_fault}"
-        )
+    if faulty := pruned.faulty_lines:
+        reporter.log(f"{counted(faulty, 'faulty line')}, kept if possible; the first: {pruned.first_fault}")
     if args.output != STANDARD_STREAM:
-        reporter.log(f"next: {_next(args.output, smaller)}")
+        also = "" if smaller is None else f", and {smaller} as that of LexicalReordering"
+        table = f"set {args.output} as the path of the phrase table{also}"
+        reporter.log(f"next: in moses.ini, {table}; then decode, or tune first")
     return 0
-
-
-def _next(output: Path, reordering: Path | None) -> str:
-    also = "" if reordering is None else f", and {reordering} as that of LexicalReordering"
-    return f"in moses.ini, set {output} as the path of the phrase table{also}; then decode, or tune first"

@@ -11,7 +11,7 @@ from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_device_options, add_input, add_model_option, load_models
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
-from phrasescore.scoring.occurrences import clean_pairs
+from phrasescore.scoring.occurrences import Occurrences, clean_pairs
 from phrasescore.text import Log, chunks, text_lines
 from phrasescore.vocabulary import WordCounts
 
@@ -35,8 +35,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
-    from phrasescore.scoring.occurrences import Occurrences
-
     reporter = Reporter(quiet=False)
     scorer = load_models(args, reporter)
     words, place = WordCounts(), f"{display_name(args.pairs)}, line"

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import path_or_standard_stream
+from phrasescore.cli.options import add_path, path_or_standard_stream
 from phrasescore.cli.training import add_training_options, given_layers, run_training
 from phrasescore.errors import UsageError, spelled
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input
+from phrasescore.pairs import PairData
 from phrasescore.parallel_text import ParallelText
 from phrasescore.training.settings import PRESETS, SECTIONS, LearnsFrom, Settings, read_presets
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
-    from phrasescore.pairs import PairData
     from phrasescore.training.loop import Start, Trainer
 
 
@@ -39,13 +38,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "phrasescore train --source train.en --target train.fr -o translator",
         ),
     )
-    table = "phrase table, - for standard input; or give --source"
-    parser.add_argument("table", type=path_or_standard_stream, nargs="?", metavar="TABLE", help=table)
+    text = "phrase table, - for standard input; or give --source"
+    add_path(parser, "table", "TABLE", text, type=path_or_standard_stream, nargs="?")
     defaults = "small; for sentences attention; with --alignment context"
     parser.add_argument("--preset", choices=presets, help=f"settings to start from (default: {defaults})")
-    validation = "phrase table from other sentences, whose loss selects the weights and ends the training"
-    parser.add_argument("--validation", type=Path, metavar="TABLE", help=validation)
-    text = parser.add_argument_group("parallel text, instead of a table")
+    text = "phrase table from other sentences, whose loss selects the weights and ends the training"
+    add_path(parser, "--validation", "TABLE", text)
+    group = parser.add_argument_group("parallel text, instead of a table")
     for name, metavar, meaning in (
         ("--source", "TEXT", "source sentences, one a line, tokenised"),
         ("--target", "TEXT", "their translations"),
@@ -54,7 +53,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         ("--validation-target", "TEXT", "their translations"),
         ("--validation-alignment", "POINTS", "their word alignment"),
     ):
-        text.add_argument(name, type=Path, metavar=metavar, help=meaning)
+        add_path(group, name, metavar, meaning)
     add_training_options(parser, SECTIONS, presets)
     parser.set_defaults(run=run)
 

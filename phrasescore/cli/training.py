@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phrasescore.cli import options
@@ -26,17 +25,11 @@ def add_training_options(
 ) -> None:
     """Add the options of all training commands; --help-all lists the settings that are not `hidden`."""
     options.add_plugin_option(parser)
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="model folder")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="settings in TOML")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="changes",
-        metavar="SECTION.KEY=VALUE",
-        help="change a setting, as in model.attention=concat; may be given several times; --help-all lists all",
-    )
-    parser.add_argument("--restart", action="store_true", help="start over, and discard the network in the folder")
+    options.add_path(parser, "-o --output", "FOLDER", "model folder", required=True)
+    options.add_path(parser, "--config", "FILE", "settings in TOML")
+    text = "change a setting, as in model.attention=concat; may be given several times; --help-all lists all"
+    parser.add_argument("--set", action="append", default=[], dest="changes", metavar="SECTION.KEY=VALUE", help=text)
+    options.add_switch(parser, "--restart", "start over, and discard the network in the folder")
     options.add_device_options(parser, trains=True)
     for name, section in sections.items():
         if flags_of(section):

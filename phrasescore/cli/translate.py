@@ -45,26 +45,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     options.add_input(parser, "text", "tokenised text")
     options.add_model_option(parser)
     options.add_output(parser, "translations, compressed by the suffix of the name (default: standard output)")
-    options.add_nbest_option(
-        parser,
-        "write Moses' n-best lists of SIZE translations to FILE, too; the beam width is at least SIZE by default",
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON object per line: the source, and its translations with scores and attention weights",
-    )
-    parser.add_argument(
-        "--attention",
-        type=Path,
-        metavar="FILE",
-        help=f"draw the attention weights of the first {_PICTURES} sentences into a .png, .svg or .pdf file",
-    )
-    parser.add_argument(
-        "--tokenise", metavar="LANGUAGE", help="tokenise the input first, by the rules for this language, such as en"
-    )
-    batch = "sentences per batch (default: %(default)s)"
-    parser.add_argument("--batch-size", type=options.positive, default=64, metavar="N", help=batch)
+    text = "write Moses' n-best lists of SIZE translations to FILE, too; the beam width is at least SIZE by default"
+    options.add_nbest_option(parser, text)
+    text = "print one JSON object per line: the source, and its translations with scores and attention weights"
+    options.add_switch(parser, "--json", text)
+    text = f"draw the attention weights of the first {_PICTURES} sentences (.png, .svg or .pdf)"
+    options.add_path(parser, "--attention", "FILE", text)
+    text = "tokenise the input first, by the rules for this language, such as en"
+    parser.add_argument("--tokenise", metavar="LANGUAGE", help=text)
+    options.add_number(parser, "--batch-size", "sentences per batch", default=64)
     options.add_section_options(parser, "search", SearchConfig)
     options.add_device_options(parser)
     options.add_quiet_option(parser)
@@ -113,7 +102,7 @@ def _translate(
     translator: Translator,
     chunks: Iterable[list[bytes]],
     lists: Path | None,
-    progress: Reporter,
+    reporter: Reporter,
 ) -> list[Alignment]:
     """Write the translations of the lines, and n-best lists if a file is given; return the first alignments."""
     from phrasescore.translator import as_json, as_nbest
@@ -123,7 +112,7 @@ def _translate(
     with (
         open_output(args.output) as output,
         open_output(lists or os.devnull) as nbest,
-        progress.task("translating") as task,
+        reporter.task("translating") as task,
     ):
         for lines in chunks:
             sentences = lines if args.tokenise is None else tokenise_lines(lines, args.tokenise)

@@ -40,7 +40,7 @@ def test_options_are_settings(
         built.append((text, config))
         return folder / "moses.ini"
 
-    monkeypatch.setattr("moses_integration.building.system.build_system", build)
+    monkeypatch.setattr("moses_integration.cli.build.build_system", build)
     texts = ["--source", "train.en", "--target", "train.fr", "-o", str(tmp_path / "system")]
     assert main(["build", *texts, "--toolkit", "embedded", "-q", *options.split()]) == 0
     assert built == [(text, config)]
