@@ -8,6 +8,7 @@ alarm signal without a handler. The alarm ends a child that hangs; set early, it
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -133,6 +134,8 @@ class _Request:
 def _serve(descriptor: int) -> None:
     """Answer requests until the socket is closed."""
     _import_all()
+    # Garbage collection in a child would touch, and so copy, the memory of all modules.
+    gc.freeze()
     with socket.socket(fileno=descriptor) as asked, asked.makefile("rb") as requests:
         for line in requests:
             request, started = _Request(**json.loads(line)), time.monotonic()

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from phrasescore.device import Device, settle_memory
-from phrasescore.workers import available_cores, map_ordered, process_number, start_workers
+from phrasescore.workers import available_cores
 
 CPU, ANY, SECOND = (Device(torch.device(name), None) for name in ("cpu", "cuda", "cuda:1"))
 
@@ -28,17 +28,6 @@ def test_each_process_takes_the_next_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
         assert (CPU.of_this_process(), SECOND.of_this_process()) == (CPU, SECOND)
         taken.append(str(ANY.of_this_process().torch_device))
     assert taken == ["cuda:0", "cuda:1", "cuda:0", "cuda"]
-
-
-def _number(item: int) -> int | None:
-    return process_number()
-
-
-def test_processes_that_share_work_have_numbers() -> None:
-    assert process_number() is None
-    with start_workers("killed", 2) as workers:
-        numbers = set(map_ordered(_number, range(64), workers))
-    assert numbers == {0, 1}
 
 
 def test_few_programs_are_kept_unless_the_user_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,9 @@ import torch
 from phrasescore.cli import main
 from phrasescore.errors import UserError
 from phrasescore.plugins import check_plugins, load_plugins, plugins_blamed
-from tests.cli.running import ENVIRONMENT
+from tests.cli import running
 from tests.conftest import MINI
+from tests.forked import shared_forker
 
 DOCUMENT = (Path(__file__).parents[1] / "docs/plugins.md").read_text()
 SIZES = "--hidden 8 --set model.embedding=5 --set model.output_rank=3 --batch-size 32 --device cpu"
@@ -25,15 +26,13 @@ SIZES += " --set training.warmup_updates=0"
 
 
 def run(*commands: list[str], code: int = 0) -> str:
-    """Run commands in a separate process with its own registries; return the output."""
-    program = (
-        f"from phrasescore.cli import main\nfor command in {list(commands)}: assert main(command) == {code}, command"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, env=ENVIRONMENT, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stderr.decode()
+    """Run commands, each in a forked process with its own registries; return the messages."""
+    messages = []
+    for command in commands:
+        done = running.run(*command)
+        assert done.returncode == code, done.stderr
+        messages.append(done.stderr.decode())
+    return "".join(messages)
 
 
 def example(section: str) -> tuple[str, str]:
@@ -49,8 +48,7 @@ def test_the_example_of_a_scorer(small_table: Path, tmp_path: Path) -> None:
     (tmp_path / "phrase-table.gz").symlink_to(small_table)
     *shell, annotate = commands.splitlines()
     subprocess.run(["sh", "-ec", "\n".join(shell)], cwd=tmp_path, check=True)
-    program = f"from phrasescore.cli import main; assert main({annotate.split()[1:]}) == 0"
-    subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=tmp_path, env=ENVIRONMENT, check=True)
+    assert shared_forker().run(*annotate.split(), folder=tmp_path, environment=running.ENVIRONMENT).code == 0
     lines = gzip.decompress((tmp_path / "phrase-table.length.gz").read_bytes()).decode().splitlines()
     assert lines
     for line in lines:

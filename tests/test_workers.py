@@ -18,13 +18,17 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from distributed import LocalCluster
 
 from moses_integration.decoder.settings import UnsupportedError
 from phrasescore.errors import InputError, UserError, WorkersLostError
-from phrasescore.workers import Reloadable, Workers, available_cores, map_ordered, start_workers
+from phrasescore.workers import Reloadable, Workers, available_cores, map_ordered, process_number, start_workers
+
+if TYPE_CHECKING:
+    # Each worker process imports this module, and would import Dask, too.
+    from distributed import LocalCluster
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,17 @@ def test_processes_give_results_in_order(processes: int) -> None:
 def test_the_workers_of_a_scheduler_give_results_in_order(cluster: LocalCluster) -> None:
     with start_workers("killed", scheduler=cluster.scheduler_address) as workers:
         check(workers, 2)
+
+
+def _number(item: int) -> int | None:
+    return process_number()
+
+
+def test_processes_that_share_work_have_numbers() -> None:
+    assert process_number() is None
+    with start_workers("killed", 2) as workers:
+        numbers = set(map_ordered(_number, range(64), workers))
+    assert numbers == {0, 1}
 
 
 @dataclass(frozen=True)
@@ -345,6 +360,8 @@ def test_a_released_worker_is_not_waited_for() -> None:
 
 
 def test_workers_of_a_scheduler_that_have_gone_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from distributed import LocalCluster
+
     monkeypatch.setattr("phrasescore.dask_workers._SECONDS_BETWEEN_CHECKS", 0.5)
     monkeypatch.setattr("phrasescore.dask_workers._SECONDS_WITHOUT_WORKERS", 0.5)
     with (

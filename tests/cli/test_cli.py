@@ -31,6 +31,7 @@ from phrasescore.model_folder import save_tensors
 from phrasescore.training.settings import DEFAULT_PRESETS, PRESETS, read_preset
 from tests.cli.running import ENVIRONMENT, MODEL, run
 from tests.conftest import DATA, MINI
+from tests.forked import shared_forker
 
 TINY_OPTIONS = (
     "--hidden 8 --set model.embedding=5 --set model.output_rank=3 --batch-size 32 --evaluate-every 20 --device cpu"
@@ -455,9 +456,15 @@ def test_annotating_leaves_nothing_half_written(mini_table: Path, tmp_path: Path
 WITH_SIGINT = "import signal, sys; from phrasescore.cli import main; signal.signal(2, signal.default_int_handler); "
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    "command", [f"annotate - -m {MODEL} -o", f"translate - -m {MODEL} -o", "train - -o", "lm train - -o"]
+    ("command", "number"),
+    [
+        (f"annotate - -m {MODEL} -o", signal.SIGINT),
+        (f"annotate - -m {MODEL} -o", signal.SIGTERM),
+        (f"translate - -m {MODEL} -o", signal.SIGINT),
+        ("train - -o", signal.SIGTERM),
+        ("lm train - -o", signal.SIGINT),
+    ],
 )
 def test_one_signal_ends_what_waits_for_its_input(tmp_path: Path, command: str, number: signal.Signals) -> None:
     """One signal ends a command that waits for standard input and removes its temporary files."""
@@ -476,8 +483,7 @@ def test_one_signal_ends_what_waits_for_its_input(tmp_path: Path, command: str, 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_one_signal_ends_what_waits_for_its_reader(mini_table: Path, number: signal.Signals) -> None:
+def test_one_signal_ends_what_waits_for_its_reader(mini_table: Path) -> None:
     arguments = [sys.executable, "-c", WITH_SIGINT + "sys.exit(main())", "annotate", str(mini_table), "-m", MODEL]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
         assert process.stdout is not None
@@ -487,8 +493,8 @@ def test_one_signal_ends_what_waits_for_its_reader(mini_table: Path, number: sig
             assert process.poll() is None
         time.sleep(0.5)
         assert process.poll() is None
-        process.send_signal(number)
-        assert process.wait(30) == 128 + number
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 128 + signal.SIGTERM
         assert b"Traceback" not in process.stderr.read()
 
 
@@ -573,19 +579,13 @@ def test_a_filter_that_keeps_almost_nothing_is_reported(small_table: Path, tmp_p
 
 @pytest.mark.parametrize("name", ["out.gz", "out", "out.zst"])
 def test_a_full_disk_is_one_sentence(tmp_path: Path, name: str) -> None:
-    """A full disk is reported in one sentence.
-
-    A file size limit of a few kilobytes stands in for the full disk. It applies to the whole process, so the command
-    runs in a separate process.
-    """
+    """A full disk is reported in one sentence; a file size limit of a few kilobytes stands in for it."""
     (tmp_path / name).write_bytes(b"old")
-    limit = (
-        "import resource, sys; from phrasescore.cli import main; resource.setrlimit(resource.RLIMIT_FSIZE, (4096,) * 2)"
-    )
-    command = [sys.executable, "-c", f"{limit}; sys.exit(main())", "annotate", str(MINI / "phrase-table.gz"), "-q"]
-    command += ["-m", MODEL, "-o", str(tmp_path / name)]
-    done = subprocess.run(command, capture_output=True, env=ENVIRONMENT, timeout=100, check=False)
-    assert "cannot be written (File too large)" in error_of(done)
+    command = ["annotate", str(MINI / "phrase-table.gz"), "-q", "-m", MODEL, "-o", name]
+    done = shared_forker().run("phrasescore", *command, folder=tmp_path, environment=ENVIRONMENT, largest_file=4096)
+    assert done.code == 1
+    assert done.err.count(b"\n") == 1
+    assert b"cannot be written (File too large)" in done.err
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_bytes() == b"old"
 

@@ -12,10 +12,10 @@ def multi30k_of_mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The mini corpus under Multi30k's file names."""
     folder = tmp_path_factory.mktemp("origin")
     texts = {
-        "train": ("train", slice(400)),
-        "val": ("dev", slice(30)),
-        "test_2016_flickr": ("test", slice(30)),
-        "test_2017_flickr": ("test", slice(30, 50)),
+        "train": ("train", slice(250)),
+        "val": ("dev", slice(15)),
+        "test_2016_flickr": ("test", slice(15)),
+        "test_2017_flickr": ("test", slice(30, 38)),
     }
     for language in ("en", "fr"):
         for name, (part, some) in texts.items():

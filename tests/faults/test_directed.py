@@ -369,26 +369,23 @@ def test_an_output_that_is_a_looping_link(world: World, name: str) -> None:
     judge(world, Directed(name, COMMANDS[name].writes[0], looping_link_to_write, says="link"))
 
 
-@pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", ">&- 2>&-", ">&- <&-"])
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["phrasescore", "check", TABLE],
-        ["phrasescore", "check", "missing"],
-        ["phrasescore", "check", "-"],
-        ["moses_integration.cli.decoder", "-f", COLUMN_INI],
-    ],
-    ids=" ".join,
-)
-def test_closed_streams(world: World, closed: str, arguments: list[str]) -> None:
+CLOSED = {
+    f"phrasescore check {TABLE}": (">&-", "<&-", "2>&-", ">&- 2>&-", ">&- <&-"),
+    "phrasescore check missing": ("2>&-", ">&- 2>&-"),
+    "phrasescore check -": ("<&-", ">&- <&-"),
+    f"moses_integration.cli.decoder -f {COLUMN_INI}": (">&-", "<&-", "2>&-"),
+}
+
+
+@pytest.mark.parametrize(("command", "closed"), [(name, closed) for name, some in CLOSED.items() for closed in some])
+def test_closed_streams(world: World, command: str, closed: str) -> None:
     world.renew()
-    module, *rest = arguments
+    module, *rest = command.split()
     start = (
         f"import sys; from {module.replace('phrasescore', 'phrasescore.cli')} import main; sys.exit(main(sys.argv[1:]))"
     )
-    command = [sys.executable, "-W", "error", "-c", start, *rest]
     done = subprocess.run(
-        ["sh", "-c", f'exec "$@" {closed}', "sh", *command],
+        ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-W", "error", "-c", start, *rest],
         cwd=world.folder,
         input=b"",
         capture_output=True,

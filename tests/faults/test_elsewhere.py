@@ -33,7 +33,6 @@ SHARING: dict[str, tuple[tuple[str, ...], str]] = {
     "annotate for a text": ((*_ANNOTATE, "-m", "model", "--only-sources-in", "dev.en"), "out"),
     "annotate with a plugin": ((*_ANNOTATE, "-m", PLUGIN_MODEL, "--plugin", PLUGIN), "out"),
     "build": (("phrasescore-smt", *BUILD, "-o", "new"), "new/phrase-table.gz"),
-    "tune": (("phrasescore-smt", "tune", COLUMN_INI, *_TEXT, *_TUNE), "out"),
     "tune in a work folder": (("phrasescore-smt", "tune", COLUMN_INI, *_TEXT, *_TUNE, "--work", "new"), "out"),
     "tune in context": (("phrasescore-smt", "tune", INI, *_TEXT, *_TUNE, "--work", "new", *_IN_CONTEXT), "out"),
     "decode": (("phrasescore-smt", "decode", COLUMN_INI, *_TEXT, "-o", "out"), "out"),

@@ -72,17 +72,11 @@ def loss_after_training(changes: dict[str, Any], task: Task, longest: int) -> fl
         return -float(network(pairs(np.random.default_rng(2), task, longest)).mean())
 
 
-# A sorted string contains less information.
-@pytest.mark.parametrize(
-    ("task", "bound"), [(copied, 0.5), (backwards, 0.5), (sorted, 0.3)], ids=["copy", "reverse", "sort"]
-)
-def test_one_vector_encodes_a_short_string_and_not_a_long_one(task: Task, bound: float) -> None:
-    assert loss_after_training(PAPER, task, SHORT) < 0.1
-    assert loss_after_training(PAPER, task, LONG) > bound
+def test_one_vector_encodes_a_short_string_and_not_a_long_one() -> None:
+    assert loss_after_training(PAPER, copied, SHORT) < 0.1
+    assert loss_after_training(PAPER, copied, LONG) > 0.5
 
 
-@pytest.mark.parametrize(
-    ("changes", "task"), [(BAHDANAU, copied), (LUONG, backwards), (BAHDANAU, sorted)], ids=["copy", "reverse", "sort"]
-)
+@pytest.mark.parametrize(("changes", "task"), [(BAHDANAU, sorted), (LUONG, backwards)], ids=["sorting", "reversing"])
 def test_attention_learns_long_strings(changes: dict[str, Any], task: Task) -> None:
     assert loss_after_training(changes, task, LONG) < 0.15

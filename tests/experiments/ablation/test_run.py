@@ -78,7 +78,7 @@ sentences = 30
 nbest = 10
 iterations = 2
 restarts = 1
-sentences = 20
+sentences = 10
 """
 
 
@@ -225,13 +225,13 @@ def test_the_decoder_is_set_as_the_configuration_says(ran: Ran) -> None:
 
 
 def test_weights_are_tuned_on_a_part_of_the_dev_set(ran: Ran) -> None:
-    """Weights are tuned on a part of the dev set: the first two of every three of its 30 sentences."""
+    """Weights are tuned on a part of the dev set: the first two of every three of its 15 sentences."""
     texts = [(ran.folder / "prepared" / f"dev.{side}").read_bytes().splitlines() for side in ("source", "reference0")]
     chosen = [line for text in texts for number, line in enumerate(text) if number % 3 < 2]
     # In context, the source words carry position tags.
     assert {strip_tags(text) for text in ran.tuned_on} == {b"".join(line + b"\n" for line in chosen)}
     assert len(ran.tuned_on) == 2
-    assert {entry.sentence for entry in ran.lists[0]} == set(range(20))
+    assert {entry.sentence for entry in ran.lists[0]} == set(range(10))
 
 
 def test_networks_choose_from_lists(ran: Ran) -> None:

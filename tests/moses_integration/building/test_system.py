@@ -49,7 +49,8 @@ def build(
     log: Log = no_log,
 ) -> MosesIni:
     """Build a system, from the mini corpus by default."""
-    return build_system(BuildInput(source, target, alignment, validation), folder, text, config, tables, log=log)
+    inputs = BuildInput(source, target, alignment, validation)
+    return build_system(inputs, folder, text, config, tables, processes=1, log=log)
 
 
 def content(path: Path) -> bytes:
@@ -284,19 +285,23 @@ def test_other_files_beside_a_system_stay(system: Path, tmp_path: Path) -> None:
     assert [(folder / name).read_text() for name in names] == [*names]
 
 
-@pytest.mark.parametrize("before", ["nothing", "an empty folder", "a system"])
+@pytest.mark.parametrize("before", ["an empty folder", "a system"])
 def test_a_build_that_was_killed_can_be_repeated(system: Path, tmp_path: Path, before: str) -> None:
     folder = tmp_path / "system"
     if before == "an empty folder":
         folder.mkdir()
-    if before == "a system":
+    else:
         shutil.copytree(system, folder)
+    texts = [
+        f"--{name}={MINI}/train.{end}" for name, end in (("source", "en"), ("target", "fr"), ("alignment", "align"))
+    ]
+    command = ["build", *texts, "-o", str(folder), "--tokenised", "--escaped", "--toolkit=embedded", "--processes=1"]
     # Killed during the work, then while moving the new system into place.
     for place in ("toolkits.embedded.build_tables", "building.system.write_initial_ini"):
         code = (
-            "import os\nfrom tests.moses_integration.building import test_system\n"
-            "from tests.moses_integration.building.test_system import *\nimport moses_integration.building.system\n"
-            f"moses_integration.{place} = lambda *given: os._exit(9)\nbuild(Path({str(folder)!r}))"
+            "import os, moses_integration.building.system, moses_integration.toolkits.embedded\n"
+            f"from moses_integration.cli import main\nmoses_integration.{place} = lambda *given: os._exit(9)\n"
+            f"main({[*command, '--order=3', '-q']})"
         )
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
     build(folder)
