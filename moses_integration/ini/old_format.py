@@ -26,7 +26,6 @@ _TABLES = {
 _LANGUAGE_MODELS = {"0": "SRILM", "1": "IRSTLM", "8": "KENLM", "9": "KENLM"}
 _ORDER = {
     **dict.fromkeys(_LANGUAGE_MODELS.values(), 0),
-    "Generation": 1,
     "Distortion": 2,
     "LexicalReordering": 3,
     "PhrasePenalty": 4,
@@ -59,16 +58,10 @@ def _reordering(fields: Sequence[str]) -> _Model:
     return "LexicalReordering", int(scores), f"type={kind} path={path} input-factor={source} output-factor={target}"
 
 
-def _generation(fields: Sequence[str]) -> _Model:
-    source, target, scores, path = fields
-    return "Generation", int(scores), f"path={path} input-factor={source} output-factor={target}"
-
-
 _MODELS: dict[str, tuple[str, Callable[[Sequence[str]], _Model]]] = {
     "ttable-file": ("weight-t", _table),
     "lmodel-file": ("weight-l", _language_model),
     "distortion-file": ("weight-d", _reordering),
-    "generation-file": ("weight-generation", _generation),
 }
 """Sections of models: the section of their weights, and the parser of a line."""
 
@@ -77,16 +70,17 @@ def convert_old_format(ini: IniLines) -> bool:
     """Convert an ini of the old format; return whether it had that format."""
     of_models = {name for section, (weights, _) in _MODELS.items() for name in (section, weights)}
     known = of_models | _SINGLE.keys()
-    candidates = known | {name for name in ini.sections() if name.startswith("weight-")} - _CURRENT
-    old = [name for name in ini.sections() if name in candidates and ini.rows(name)]
+    # Rare features, and input other than text.
+    rare = {name for name in ini.sections() if name.startswith(("weight-", "generation-", "lmodel-oov"))}
+    rare -= known | _CURRENT
+    old = [name for name in ini.sections() if name in known | rare and ini.rows(name)]
     if not old:
         return False
     for section in ("feature", "weight"):
         for row, _ in ini.rows(section):
             reason = f"[{section}] has Moses' current format, [{old[0]}] the old one"
             raise ini.fault(row, reason, "use only one of the formats")
-    # Rare features, and input other than text.
-    for section in (name for name in old if name not in known):
+    for section in (name for name in old if name in rare):
         reason = f"[{section}] has Moses' old format, and its conversion is not supported"
         remedy = "convert the file with `scripts/training/convert-moses-ini-to-v2.perl < OLD > NEW`"
         raise ini.fault(ini.rows(section)[0][0], reason, remedy)
@@ -106,7 +100,7 @@ def convert_old_format(ini: IniLines) -> bool:
             features.append((line, number))
             widths.append((label, scores))
         weights += _give_weights(ini, of_weights, widths)
-    for section in (*of_models, *_SINGLE, "ttable-limit", "lmodel-oov-feature"):
+    for section in (*of_models, *_SINGLE, "ttable-limit"):
         ini.set_values(section, [])
     for feature in sorted(features, key=lambda one: _ORDER[split_fields(one[0])[0]]):
         ini.append("feature", *feature)
@@ -122,8 +116,6 @@ def _models(
     counts = Counter[str]()
     rows = ini.rows(section)
     limits = _limits(ini, len(rows)) if section == "ttable-file" else []
-    # A language model may have a second score, for unknown words.
-    has_oov_score = [value == "1" for value in ini.values("lmodel-oov-feature")] if section == "lmodel-file" else []
     for index, (row, value) in enumerate(rows):
         try:
             kind, scores, arguments = parse(split_fields(value))
@@ -132,8 +124,6 @@ def _models(
             raise ini.fault(row, f"is not a supported model of [{section}]", remedy) from error
         if index < len(limits):
             arguments += f" table-limit={limits[index]}"
-        if index < len(has_oov_score) and has_oov_score[index]:
-            scores, arguments = scores + 1, f"{arguments} oov-feature=1"
         label = f"{kind}{counts[kind]}"
         counts[kind] += 1
         yield label, scores, f"{kind} name={label} num-features={scores} {arguments}", ini.number_of(row)

@@ -140,20 +140,18 @@ def convert(text: str, tmp_path: Path) -> MosesIni:
 def test_several_models_of_all_kinds(tmp_path: Path) -> None:
     """Several models of all kinds get their weights in order.
 
-    One limit applies to all tables, and there is an additional weight for unknown words.
+    One limit applies to all tables.
     """
     ini = convert(
         "[ttable-file]\n0 0 0 1 a\n12 0 0 2 b\n0 1 1 1 c\n[ttable-limit]\n10\n[weight-t]\n1\n2\n3\n4\n"
-        "[lmodel-file]\n9 0 3 d\n0 0 5 e\n[lmodel-oov-feature]\n1\n0\n[weight-l]\n5\n6\n7\n"
-        "[generation-file]\n1 0 1 f\n[weight-generation]\n8\n[weight-u]\n9\n",
+        "[lmodel-file]\n9 0 3 d\n0 0 5 e\n[weight-l]\n5\n7\n[weight-u]\n9\n",
         tmp_path,
     )
     assert [
         f"{one.kind} {one.label} {' '.join('='.join(pair) for pair in one.arguments.items())}" for one in ini.features()
     ] == [
-        "KENLM KENLM0 name=KENLM0 num-features=2 load=lazy path=d factor=0 order=3 oov-feature=1",
+        "KENLM KENLM0 name=KENLM0 num-features=1 load=lazy path=d factor=0 order=3",
         "SRILM SRILM0 name=SRILM0 num-features=1 path=e factor=0 order=5",
-        "Generation Generation0 name=Generation0 num-features=1 path=f input-factor=1 output-factor=0",
         "WordPenalty WordPenalty0 ",
         "UnknownWordPenalty UnknownWordPenalty0 ",
         "PhraseDictionaryMemory PhraseDictionaryMemory0 name=PhraseDictionaryMemory0 num-features=1 path=a "
@@ -167,9 +165,8 @@ def test_several_models_of_all_kinds(tmp_path: Path) -> None:
         "PhraseDictionaryMemory0": [1],
         "PhraseDictionaryCompact0": [2, 3],
         "PhraseDictionaryMemory1": [4],
-        "KENLM0": [5, 6],
+        "KENLM0": [5],
         "SRILM0": [7],
-        "Generation0": [8],
         "UnknownWordPenalty0": [9],
     }
 
@@ -182,11 +179,9 @@ def test_several_models_of_all_kinds(tmp_path: Path) -> None:
             "[feature]\nDistortion\n[x]",
             r"line 32: \[feature\] has Moses' current format, \[ttable",
         ),
-        (
-            "[weight-p]",
-            "[weight-i]\n1\n[x]",
-            r"line 28: \[weight-i\] has Moses' old .* is not supported; convert",
-        ),
+        ("[weight-p]", "[weight-i]\n1\n[x]", r"line 28: \[weight-i\] has Moses' old .* is not supported; convert"),
+        ("[weight-p]", "[weight-generation]\n1\n[x]", r"line 28: \[weight-generation\] has .* is not supported; conv"),
+        ("[weight-p]", "[lmodel-oov-feature]\n1\n[x]", r"line 28: \[lmodel-oov-feature\] has .* is not supported; co"),
         ("0 0 0 4 phr", "0 0 4 phr", r"line 3: is not a supported model of \[ttable-file\]; fix"),
         ("0 0 0 4 phr", "99 0 0 4 phr", r"line 3: is not a supported model of \[ttable-file\]"),
         ("0 0 0 4 phr", "0 0 0 4.5 phr", r"line 3: is not a supported model of \[ttable-file\]"),
