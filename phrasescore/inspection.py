@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from phrasescore.device import on_device
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.model_files import require_finite, require_log_probs
@@ -167,7 +168,7 @@ def phrase_vectors(scorer: EncoderDecoderScorer, phrases: Sequence[bytes]) -> Ve
     for start in range(0, len(phrases), _AT_ONCE):
         sources = scorer.model.source_vocabulary.encode(phrases[start : start + _AT_ONCE])
         nothing = Phrases(np.empty(0, np.int32), np.zeros(len(sources) + 1, np.int64))
-        batch = PairBatch.sharing(sources, np.arange(len(sources)), nothing).to(scorer.device.torch_device)
+        batch = on_device(PairBatch.sharing(sources, np.arange(len(sources)), nothing), scorer.device.torch_device)
         with scorer.device.products():
             c_Sk = scorer.model.network.encoder(batch.sources).summary_Sk
         # `PairBatch.sharing` pads the batch with copies of the last phrase.
@@ -197,7 +198,7 @@ def word_log_probs(scorer: EncoderDecoderScorer, occurrences: Occurrences) -> li
     pairs = scorer.encode(occurrences)
     found = [np.zeros(0)]
     for batch in scorer.batches(pairs):
-        batch = batch.to(scorer.device.torch_device)
+        batch = on_device(batch, scorer.device.torch_device)
         with scorer.device.products():
             words_MI = torch.stack([network(batch) for network in scorer.networks]).double().cpu().numpy()
         for model, words_I in zip(scorer.models, words_MI, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,11 +40,7 @@ class TextScores:
         """Includes ends of sentences."""
         self.unknown_to_backoff = None if scorer.backoff is None else 0
         """Number of words unknown to the back-off model; None without one."""
-        self._log_probs = {
-            "network": 0.0,
-            "backoff": None if scorer.backoff is None else 0.0,
-            "interpolation": None if weight is None else 0.0,
-        }
+        self._log_probs: defaultdict[str, float] = defaultdict(float)
 
     @classmethod
     def load(
@@ -138,21 +135,22 @@ class TextScores:
     @property
     def perplexity(self) -> dict[str, float | None]:
         """Perplexity under `network`, `backoff` and `interpolation`; None for a model that was not given."""
-        sums = self._log_probs.items()
-        return {name: None if log_prob is None else perplexity(-log_prob / self.words) for name, log_prob in sums}
+        return {
+            name: perplexity(-self._log_probs[name] / self.words) if name in self._log_probs else None
+            for name in ("network", "backoff", "interpolation")
+        }
 
     def score(self, rows: Iterable[TextRow], name: str) -> Iterator[float]:
         """Yield ln p of each row of a tokenised text, interpolated if there is a weight; `name` is for messages."""
         for sentences, network, backoff in _scored(self.scorer, rows, name):
             self._count(sentences)
-            self._add("network", network)
-            scores = network
-            if self.scorer.backoff is not None:
-                self._add("backoff", backoff)
+            found = {"network": network, "backoff": backoff} if self.scorer.backoff else {"network": network}
             if self.weight is not None:
-                scores = [interpolate(*both, self.weight) for both in zip(network, backoff, strict=True)]
-                self._add("interpolation", scores)
-            yield from (float(one.sum()) for one in scores)
+                mixed = [interpolate(*both, self.weight) for both in zip(network, backoff, strict=True)]
+                found["interpolation"] = mixed
+            for model, scores in found.items():
+                self._log_probs[model] += float(np.concatenate(scores).sum())
+            yield from (float(one.sum()) for one in found.get("interpolation", network))
 
     def _count(self, sentences: list[list[bytes]]) -> None:
         words = [word for sentence in sentences for word in sentence]
@@ -161,9 +159,6 @@ class TextScores:
         self.outside_shortlist += sum(self.scorer.word_id(word) >= self.scorer.shortlist for word in words)
         if self.scorer.backoff is not None and self.unknown_to_backoff is not None:
             self.unknown_to_backoff += sum(not self.scorer.backoff.knows(word) for word in words)
-
-    def _add(self, name: str, scores: list[Floats]) -> None:
-        self._log_probs[name] = (self._log_probs[name] or 0.0) + float(np.concatenate(scores).sum())
 
 
 def lm_score(

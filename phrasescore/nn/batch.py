@@ -20,7 +20,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from phrasescore.device import on_device
 from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes, rounded_up
 from phrasescore.phrases import Phrases, PhrasesInSentences, offsets_of
 from phrasescore.vocabulary import END
@@ -262,7 +261,3 @@ class PairBatch:
         node_GT = np.zeros((len(source_G), width), np.int64)
         node_GT.flat[cell_A] = np.arange(nodes)
         return NodeRows(*map(torch.from_numpy, (source_G, node_GT, cell_A)))
-
-    def to(self, device: torch.device) -> PairBatch:
-        """Return the batch on a device, with everything that `EncoderDecoder.prepare` has computed."""
-        return on_device(self, device)

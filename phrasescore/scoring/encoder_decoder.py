@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from phrasescore.device import Device, Precision, choose_device, fetch
+from phrasescore.device import Device, Precision, choose_device, fetch, on_device
 from phrasescore.errors import UserError, spelled
 from phrasescore.model_files import require_log_probs
 from phrasescore.model_folder import TrainedModel, load_model
@@ -213,7 +213,7 @@ class EncoderDecoderScorer(PhraseScorer):
     @torch.no_grad()
     def _start(self, batch: PairBatch) -> Callable[[], NDArray[np.float64]]:
         """Start to compute ln p of each pair, in 64-bit sums; return a function that waits for the result."""
-        placed = batch.to(self.device.torch_device)
+        placed = on_device(batch, self.device.torch_device)
         fetched = fetch(self._log_probs(placed))
 
         @torch.inference_mode()

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from phrasescore.device import Device
+from phrasescore.device import Device, on_device
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import DataConfig, PhrasePairs
@@ -183,7 +183,7 @@ def batch_totals(
     losses, sizes = [], []
     with device.products():
         for batch in batches:
-            losses.append(-network(batch.to(device.torch_device), teacher_forcing).double().sum())
+            losses.append(-network(on_device(batch, device.torch_device), teacher_forcing).double().sum())
             sizes.append((batch.pairs, len(batch.symbol_I)))
     # Synchronise with the device once for all batches.
     return [BatchTotal(loss, *size) for loss, size in zip(torch.stack(losses).tolist(), sizes, strict=True)]

@@ -207,7 +207,7 @@ class ContextTask(Task):
             return BatchLoss(torch.zeros((), device=self.device.torch_device), 0)
         batch = _batch_of(found.take(drawn), self.network)
         log_prob_I: Tensor = self.network(
-            batch.to(self.device.torch_device), self.config.teacher_forcing, self.config.label_smoothing
+            on_device(batch, self.device.torch_device), self.config.teacher_forcing, self.config.label_smoothing
         )
         return BatchLoss(-log_prob_I.sum() / batch.pairs, batch.pairs)
 
