@@ -1,9 +1,5 @@
 """Run one task for many items on worker processes or machines, with results in the order of the items.
 
-    with start_workers("a process was killed; use fewer", processes=4) as workers:
-        for result in map_ordered(task, items, workers):
-            ...
-
 Workers are processes of this machine or those of a Dask scheduler; None stands for this process alone. Tasks, items and
 results are picklable. Each worker receives a task once, however many items it processes. The task of a killed worker is
 run again.

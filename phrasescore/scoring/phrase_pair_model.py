@@ -14,10 +14,7 @@ FIRST_..., LAST_...         words at the phrase boundaries, of either side and o
 A feature is identified by a 64-bit hash of its kind and the bytes of its words, so no vocabulary is needed. Among a
 million features a collision has a probability of 1 in 37 million.
 
-The model folder:
-
-config.json            kind, number of the features, training options and data, versions
-weights.safetensors    `keys`, the hashes of the features in rising order, and `weights`, 32-bit floats
+`weights.safetensors` has `keys`, the hashes of the features in rising order, and `weights`, 32-bit floats.
 
 Legend: P pairs, F features with weights, K features of all pairs, N words of one side of all pairs.
 """

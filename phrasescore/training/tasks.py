@@ -51,17 +51,11 @@ class BatchLoss:
 
 
 class Loss(Protocol):
-    """The loss on held-out or validation examples: a dataclass whose fields are written to `metrics.jsonl`."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    """The loss on other examples: a dataclass, whose fields are written to `metrics.jsonl`, and its text to the log."""
 
     @property
     def per_example(self) -> float:
         """The loss that selects the weights, in nats per example."""
-        ...
-
-    def __str__(self) -> str:
-        """Return a short text for the log."""
         ...
 
 
