@@ -45,22 +45,6 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, bytes) and not val.isascii() else None
 
 
-def pytest_configure() -> None:
-    """Give each worker of pytest-xdist a core, so that commands with the default --processes start no processes."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker is not None and hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one pytest worker run all tests of the Dask cluster, so that the cluster starts once."""
-    for item in items:
-        if "cluster" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("cluster"))
-
-
 @pytest.fixture
 def mini_table(tmp_path: Path) -> Path:
     """A copy of the mini corpus's phrase table."""

@@ -31,8 +31,7 @@ from moses_integration.tuning.tunings import Tuning
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 
-# One pytest worker runs all tests of an ablation, so that the ablation runs once.
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("ablation")]
+pytestmark = pytest.mark.timeout(300)
 
 RESCORED, CONTEXT = "+RNN+CSLM+RESCORING+S2S", "+NNJM+XBLEU+CTX+ENSEMBLE"
 MERGED = "+S2S+MERGED+MBR"

@@ -67,9 +67,9 @@ def test_the_hook_trains_a_network_that_is_not_there(tmp_path: Path, counted: Pa
 
 
 def test_the_hook_resumes_a_killed_training(tmp_path: Path, counted: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    model, updates = tmp_path / "rnn", 300
+    model, updates = tmp_path / "rnn", 120
     options = (
-        f"--max-updates {updates} --set training.patience=0 --evaluate-every 20 --hidden 8 --set model.embedding=4"
+        f"--max-updates {updates} --set training.patience=0 --evaluate-every 10 --hidden 8 --set model.embedding=4"
     )
     arguments = ["ems-hook", "-m", str(model), "--train", options, str(counted), str(tmp_path / "out")]
     process = subprocess.Popen(command(*arguments), env=environment())

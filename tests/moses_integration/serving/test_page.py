@@ -15,7 +15,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.moses_integration.serving.conftest import BASELINE, RunningServer, running
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("serving")]
+pytestmark = pytest.mark.browser
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 

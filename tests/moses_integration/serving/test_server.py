@@ -20,7 +20,6 @@ from moses_integration.nbest import read_nbest
 from tests.conftest import MINI
 from tests.moses_integration.serving.conftest import BASELINE, RunningServer, running
 
-pytestmark = pytest.mark.xdist_group("serving")
 TEXT = (MINI / "test.en").read_text().splitlines()[:24]
 LIST = 20
 
