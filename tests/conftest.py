@@ -121,7 +121,7 @@ def double_precision() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """A Dask scheduler with two workers in another working directory, as on a cluster."""
     elsewhere = f"import os\nos.chdir({str(tmp_path_factory.mktemp('elsewhere'))!r})\n"
