@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from itertools import islice, product
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from moses_integration.building.alignment import METHODS, Method, align
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from tests.conftest import MINI, SHARED
+from tests.killed import die
 
 ARTICLES = {"a": "un", "the": "le"}
 ADJECTIVES = {"red": "rouge", "big": "grand", "new": "neuf", "white": "blanc"}
@@ -127,10 +126,6 @@ def test_the_directions_are_symmetrised_by_grow_diag_final_and(
 ) -> None:
     sides = (np.array(side, np.int16) for side in (sources, targets))
     assert next(alignment._symmetrised([lengths], *sides)) == joined
-
-
-def die(*_: object) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_killed_process_is_reported(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.errors import UserError
 from phrasescore.text import Log, ProgressCallback, no_log
 from tests.conftest import MINI
-from tests.moses_integration.building.test_alignment import die
+from tests.killed import die
 
 TOKENISED = TextSettings("en", "fr", tokenise=False, casing="keep", escape=False)
 TRIGRAMS = BuildConfig(order=3)
