@@ -45,9 +45,8 @@ from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
 from moses_integration.per_text.context_columns import ContextColumns
 from moses_integration.per_text.context_sections import networks_of, option_weights, without_columns
-from moses_integration.per_text.context_toolkit import ContextToolkit
 from moses_integration.toolkits.embedded import EmbeddedToolkit
-from moses_integration.toolkits.toolkit import NbestRequest, Toolkit
+from moses_integration.toolkits.toolkit import NbestRequest
 from moses_integration.tuning.bleu import (
     MAX_ORDER,
     References,
@@ -207,9 +206,9 @@ def measure_lists(lists: Lists, references: References) -> tuple[float, float]:
 
 def decoded(ini: MosesIni, source: Path, sentences: int, processes: int | None) -> Lists:
     """Return the n-best list of each sentence."""
-    toolkit: Toolkit = EmbeddedToolkit(processes)
-    if networks := networks_of(ini):
-        toolkit = ContextToolkit(toolkit, ContextColumns(load_scorer(*networks, precision="fp32"), processes), log)
+    networks = networks_of(ini)
+    columns = ContextColumns(load_scorer(*networks, precision="fp32"), processes, log=log) if networks else None
+    toolkit = EmbeddedToolkit(processes, columns=columns)
     with TemporaryDirectory() as folder, toolkit.translator(ini, source, Path(folder)) as translate:
         path = Path(folder) / "nbest"
         translate(ini.weights(), Path(folder) / "output", NbestRequest(path, max(LISTS)))

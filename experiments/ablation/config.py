@@ -57,6 +57,8 @@ class Config:
     """Name of the data set on pages."""
     toolkit: ToolkitName = "embedded"
     seeds: tuple[int, ...] = (1, 2, 3)
+    timed: int = 100
+    """Test sentences for measuring the decoding time; 0: do not measure it."""
     trainings: int = 1
     """Trainings of each network, with different seeds."""
     rows: tuple[Row, ...] = WHOLE
@@ -131,7 +133,7 @@ def _check_shape(values: dict[str, Any], path: Path) -> None:
     for key, value in values.items():
         if key not in known:
             raise UserError(unknown_key(key, known, str(path)))
-        if key not in ("title", "toolkit", "seeds", "trainings", "rows") and not isinstance(value, dict):
+        if key not in ("title", "toolkit", "seeds", "timed", "trainings", "rows") and not isinstance(value, dict):
             raise UserError(f"{path}: `{key}` must be a section, written [{key}]")
     if not isinstance(values.get("title", ""), str):
         raise UserError(f'{path}: title is {values["title"]!r}; give text, as in "Multi30k"')
@@ -141,6 +143,8 @@ def _check_shape(values: dict[str, Any], path: Path) -> None:
         raise UserError(f"{path}: seeds is {values['seeds']!r}; give different whole numbers, as in [1, 2, 3]")
     if type(values.get("trainings", 1)) is not int or values.get("trainings", 1) < 1:
         raise UserError(f"{path}: trainings is {values['trainings']!r}; give a whole number of at least 1")
+    if type(values.get("timed", 0)) is not int or values.get("timed", 0) < 0:
+        raise UserError(f"{path}: timed is {values['timed']!r}; give a whole number of at least 0")
     if not _are_distinct(values.get("rows", ["baseline"]), str):
         raise UserError(f'{path}: rows is {values["rows"]!r}; give different names, as in ["baseline", "+RNN"]')
     for name, value in values.get("decoder", {}).items():

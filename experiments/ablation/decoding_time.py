@@ -19,16 +19,15 @@ from experiments.timing import timed
 from moses_integration.decoder.cslm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.pool import SentenceDecoder, Translating
-from moses_integration.decoder.settings import read_settings
+from moses_integration.decoder.settings import DecoderSettings, read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import parse_entry
 from moses_integration.per_text.context_columns import ContextColumns
-from moses_integration.per_text.indexed_system import write_indexed_system
+from moses_integration.per_text.context_sections import without_columns
+from moses_integration.per_text.options_in_context import TextInContext
 from moses_integration.rescoring.features import FeatureSpec, load_features
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank
 from phrasescore.device import choose_device, one_thread
-from phrasescore.files import write_lines
-from phrasescore.text import text_lines
 
 
 @dataclass(frozen=True)
@@ -72,14 +71,19 @@ def time_translating(
         used = timing.cpu_seconds if device.torch_device.type == "cpu" else timing.seconds
         seconds[name] = used / len(source)
 
+    in_context: TextInContext | None = None
+    ini = ini.copy()
+    for feature in ini.features():
+        # A cache file would have scores of earlier decodings.
+        ini.remove_argument(feature.label, "cache")
     with TemporaryDirectory() as folder, one_thread():
         if column is not None:
             with part("loading"):
-                _place(ini, [_one_word(source)], Path(folder) / "word", column)
+                _score(ini, [_one_word(source)], Path(folder) / "word", column)
             with part("placing"):
-                ini, source = _place(ini, source, Path(folder) / "text", column)
+                in_context = _score(ini, [*source, _one_word(source)], Path(folder) / "text", column)
             seconds["placing"] = max(0.0, seconds["placing"] - seconds.pop("loading"))
-        decoder = _warmed_up(ini, source)
+        decoder = _warmed_up(ini, source, in_context)
         queries: Json = {}
         for name in ("cold", "warm"):
             with part(name):
@@ -94,15 +98,15 @@ def time_translating(
     return {"device": str(device), **whole, **more}
 
 
-def _place(
-    ini: MosesIni, source: Sequence[bytes], folder: Path, column: ContextColumns
-) -> tuple[MosesIni, list[bytes]]:
-    """Build the per-text system in a new folder; return it with the indexed sentences."""
+def _score(ini: MosesIni, source: Sequence[bytes], folder: Path, column: ContextColumns) -> TextInContext:
+    """Score the options of a text in context."""
     folder.mkdir()
-    text = folder / "source"
-    write_lines(text, source)
-    indexed = write_indexed_system(ini, text, folder, column)
-    return MosesIni.read(indexed.ini), list(text_lines(indexed.text))
+    sentences = [words_of(line) for line in source]
+    return TextInContext.score(ini, _settings(ini), sentences, column, folder, folder / "scores")
+
+
+def _settings(ini: MosesIni) -> DecoderSettings:
+    return read_settings(without_columns(ini))
 
 
 def _one_word(source: Sequence[bytes]) -> bytes:
@@ -110,14 +114,10 @@ def _one_word(source: Sequence[bytes]) -> bytes:
     return words_of(source[0])[0]
 
 
-def _warmed_up(ini: MosesIni, source: Sequence[bytes]) -> SentenceDecoder:
+def _warmed_up(ini: MosesIni, source: Sequence[bytes], in_context: TextInContext | None) -> SentenceDecoder:
     """Return a decoder after all one-time initialisation, with nearly empty caches."""
-    ini = ini.copy()
-    for feature in ini.features():
-        # A cache file would have scores of earlier decodings.
-        ini.remove_argument(feature.label, "cache")
     sentences = [words_of(line) for line in [*source, _one_word(source)]]
-    decoder = SentenceDecoder(ini, read_settings(ini), sentences)
+    decoder = SentenceDecoder(ini, _settings(ini), sentences, in_context)
     decoder.run(Translating(0), len(source))
     return decoder
 

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -25,7 +25,6 @@ from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.metrics import measure, p_value_over_runs
 from moses_integration.nbest import NbestEntry, read_nbest
-from moses_integration.per_text.context_toolkit import ContextToolkit
 from moses_integration.rescoring.features import FeatureSpec, load_features, share_scoring
 from moses_integration.rescoring.reranking import (
     add_scores,
@@ -46,9 +45,6 @@ from phrasescore.errors import UserError
 from phrasescore.files import read_lines, write_json, write_lines
 from phrasescore.files.documents import read_json
 from phrasescore.text import text_lines
-
-TIMED = 100
-"""Number of test sentences for measuring decoding time."""
 
 
 class Ablation:
@@ -250,7 +246,7 @@ class Ablation:
     def _toolkit_of(self, row: Row) -> Toolkit:
         if "CTX" not in row.parts:
             return self._toolkit
-        return ContextToolkit(self._toolkit, self._networks.context_column(row, self._processes), self._log)
+        return self._toolkit.in_context(replace(self._networks.context_column(row, self._processes), log=self._log))
 
     def _translate(self, row: Row, ini: MosesIni, found: Json, part: str, translate: Translate) -> Json:
         """Translate and score a test set with the weights of one tuning run."""
@@ -376,11 +372,13 @@ class Ablation:
     def _translating(self, row: Row, seed: Json) -> Json | None:
         """Return the decoding time of the first run.
 
-        None if Moses decodes, or if the rescored lists depend on more than one decoder and their weights.
+        None if it is not to be measured, if Moses decodes, or if the rescored lists depend on more than one decoder and
+        their weights.
         """
-        if self._toolkit.name != "embedded" or (row.listed and row.parts & {"CTX", "MERGED", "MBR"}):
+        is_mixed = bool(row.listed and row.parts & {"CTX", "MERGED", "MBR"})
+        if not self._config.timed or self._toolkit.name != "embedded" or is_mixed:
             return None
-        source = list(islice(text_lines(self._prepared(self._first, "source")), TIMED))
+        source = list(islice(text_lines(self._prepared(self._first, "source")), self._config.timed))
         decoded = self._decoded(row.decoded)[self._first][0] if row.listed else seed
         ini = self._tuned(row.decoded, decoded["weights"])
         size = self._config.scoring.rescored

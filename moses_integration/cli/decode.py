@@ -22,7 +22,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "decode",
         help="translate sentences",
         description="Translate sentences, one per line. Plain text gives plain text; with --prepared, tokens give "
-        "tokens. If INI was tuned with --in-context, the per-text phrase table is built automatically.",
+        "tokens. If INI was tuned with --in-context, its network scores the phrase pairs of the text automatically.",
         most_used=("ini", "source", "output", "nbest", "prepared", "work", "processes"),
         examples=(
             "phrasescore-smt decode system/tuned.ini < test.en > test.fr",

@@ -172,8 +172,6 @@ def open_system(
 
     `new_weight` is that of the column of --in-context, which the ini must not have yet; see `with_networks`.
     """
-    from moses_integration.per_text.context_toolkit import ContextToolkit
-
     inputs = args.ini, args.source, *getattr(args, "reference", ())
     require_one_standard_input(*inputs)
     require_writable(*outputs, inputs=inputs)
@@ -191,7 +189,7 @@ def open_system(
     if columns is None:
         return ini, toolkit
     ini = with_networks(ini, columns, args.in_context, new_weight, tunes=tunes)
-    return ini, ContextToolkit(toolkit, columns, reporter.log)
+    return ini, toolkit.in_context(columns)
 
 
 # Tuning

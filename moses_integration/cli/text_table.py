@@ -60,11 +60,13 @@ def _add_strip_tags(subparsers: argparse._SubParsersAction[argparse.ArgumentPars
 def run(args: argparse.Namespace) -> int:
     """Run `text-table`."""
     from moses_integration.per_text.indexed_system import write_indexed_system
-    from moses_integration.toolkits.moses_tables import require_moses_words
+    from moses_integration.toolkits.moses_tables import check_features, require_moses_words
 
     require_one_standard_input(args.ini, args.source, args.weights)
     reporter = Reporter(quiet=args.quiet)
     ini = system_options.read_ini(args.ini, reporter)
+    # The tables are meant for Moses.
+    check_features(ini)
     columns = system_options.context_columns(args, ini, reporter)
     tuned = MosesIni.read(args.weights) if args.weights else None
     (tuned or ini).require_some_weight()
@@ -79,7 +81,6 @@ def run(args: argparse.Namespace) -> int:
         prepared = temporary / "prepared"
         with naming({prepared: Path(display_name(args.source))}):
             prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.log)
-            # The indexed text is meant as input for Moses.
             require_moses_words(text_lines(prepared), prepared)
             made = write_indexed_system(ini, prepared, folder, columns, tuned)
     if made.sentences and not made.positions:

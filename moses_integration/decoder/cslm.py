@@ -22,7 +22,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from moses_integration.decoder.context import ContextFeature, LanguageModel
 from moses_integration.decoder.phrases import Floats, Indices, Words
-from moses_integration.decoder.position_tags import strip_tags
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of
 from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
@@ -113,7 +112,7 @@ class NeuralLanguageModelFeature(ContextFeature):
                 pair = b" ".join(options.sentence[start : end + 1]), b" ".join(target.words)
                 raise UserError(
                     f"{self.path}: is a joint model, but the phrase table has no word alignment of "
-                    f"`{' ||| '.join(map(quote, map(strip_tags, pair)))}`; build the table with alignments"
+                    f"`{' ||| '.join(map(quote, pair))}`; build the table with alignments"
                 )
             positions = _affiliations(target.alignment, len(target.words), end + 1 - start)
             yield phrase, tuple(start + position for position in positions)
@@ -122,8 +121,7 @@ class NeuralLanguageModelFeature(ContextFeature):
         vocabulary = self._scorer.model.source_vocabulary
         if vocabulary is None:
             return np.zeros((1, 0), np.int32)
-        # The words of an indexed text have position tags.
-        ids = vocabulary.encode([strip_tags(b" ".join(sentence))])
+        ids = vocabulary.encode([b" ".join(sentence)])
         return source_windows(ids, self._scorer.source_window)[0][: len(sentence) + 1]
 
     def extend(self, states_N: Indices, options_N: Indices, is_end: bool) -> tuple[Floats, Indices]:

@@ -23,7 +23,7 @@ from moses_integration.decoder.phrases import (
 )
 from moses_integration.decoder.reordering import Distortion, LexicalReordering
 from moses_integration.decoder.settings import MOST, DecoderSettings, UnsupportedError
-from moses_integration.decoder.tables import AllPhrases, PhraseTable, Wanted
+from moses_integration.decoder.tables import MappedPhrases, PhraseTable, Wanted
 from moses_integration.ini import FeatureLine, MosesIni, parse_truth, quote_text
 from phrasescore.errors import UserError
 from phrasescore.table.entry import Factors
@@ -95,17 +95,15 @@ _REMEDIES = {
 
 def load_model(
     ini: MosesIni,
-    sentences: Iterable[Words] | AllPhrases,
+    sentences: Iterable[Words] | MappedPhrases,
     settings: DecoderSettings,
     *,
     factored_targets: bool = False,
 ) -> LogLinearModel:
-    """Load the model that `declare_model` declares, with the table lines that these sentences need, or all lines."""
-    wanted: Wanted
-    if isinstance(sentences, AllPhrases):
-        wanted = sentences
-    else:
-        wanted = {phrase for sentence in sentences for phrase in phrases_of(sentence, settings.longest_phrase)}
+    """Load the model that `declare_model` declares, with the table lines that these sentences need, or mapped lines."""
+    wanted: Wanted = (
+        sentences if isinstance(sentences, MappedPhrases) else phrases_in(sentences, settings.longest_phrase)
+    )
     model = declare_model(ini, factored_targets=factored_targets)
     table = ini.phrase_table()
     target_factors = len(_target_factors(ini, is_factored=factored_targets))
@@ -115,6 +113,11 @@ def load_model(
     for feature in model.features:
         feature.load(wanted)
     return model
+
+
+def phrases_in(sentences: Iterable[Words], longest: int) -> set[bytes]:
+    """Return the phrases of sentences with at most `longest` words."""
+    return {phrase for sentence in sentences for phrase in phrases_of(sentence, longest)}
 
 
 def declare_model(ini: MosesIni, *, factored_targets: bool = False) -> LogLinearModel:

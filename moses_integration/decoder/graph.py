@@ -73,7 +73,7 @@ class SearchGraph:
     root = 0
 
     def __init__(self, model: LogLinearModel, options: Options, begin: Sequence[int]) -> None:
-        self._model, self._options = model, options
+        self._model, self.options = model, options
         none, states = np.array([NO_OPTION]), np.array([begin], np.int64).reshape(1, -1)
         self.kept = Hypotheses(none, none, np.zeros(1), np.zeros((1, len(model.context_weights))), states)
         self._last: Indices = np.array([self.root])
@@ -118,7 +118,7 @@ class SearchGraph:
         found: list[tuple[float, list[int]]] = []
         seen: set[bytes] = set()
         if distinct:
-            text_O = [b"".join(word + b" " for word in target.words) for target in self._options.targets]
+            text_O = [b"".join(word + b" " for word in target.words) for target in self.options.targets]
             option = self._all.option_N.tolist()
         for score, way in islice(self._ways(), _NBEST_FACTOR * size):
             if distinct:
@@ -194,12 +194,12 @@ class SearchGraph:
         option_L = self._all.option_N[hypothesis_L]
         is_first_L = np.diff(derivation_L, prepend=-1) > 0
         previous_L = np.where(is_first_L, NO_OPTION, np.roll(option_L, 1))
-        values_LF = step_values(self._model, self._options, previous_L, option_L)
+        values_LF = step_values(self._model, self.options, previous_L, option_L)
         values_LF[:, self._model.context_columns] += self._all.context_NX[hypothesis_L]
         sums = np.zeros((len(found), self._model.width))
         np.add.at(sums, derivation_L, values_LF)
-        start_L, end_L = self._options.start_O[option_L], self._options.end_O[option_L]
-        targets = [self._options.targets[option] for option in option_L.tolist()]
+        start_L, end_L = self.options.start_O[option_L], self.options.end_O[option_L]
+        targets = [self.options.targets[option] for option in option_L.tolist()]
         steps = iter(map(Step, start_L.tolist(), end_L.tolist(), targets))
         return [
             Derivation(tuple(islice(steps, len(way))), score, values_F)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
@@ -116,9 +117,30 @@ class LogLinearModel:
 
     def best(self, translations: Translations) -> list[int]:
         """Return the indices of the best `table_limit` translations, best first; 0 is no limit."""
-        score_T = (translations.values_TF + translations.estimate_TF) @ self.weights_F
-        best: list[int] = np.argsort(-score_T, kind="stable").tolist()
+        best: list[int] = np.argsort(-self.rank_scores(translations), kind="stable").tolist()
         return best[: self.table_limit] if self.table_limit else best
+
+    def selected(self, translations: Translations) -> list[int]:
+        """Return the indices of the best ones in ascending order, so that equal scores keep the table's order."""
+        return sorted(self.best(translations))
+
+    def rank_scores(self, translations: Translations) -> Floats:
+        """Return the scores [T] that rank translations."""
+        score_T: Floats = (translations.values_TF + translations.estimate_TF) @ self.weights_F
+        return score_T
+
+    def joined(self, parts: Sequence[Translations]) -> Translations:
+        """Return the translations of several source phrases."""
+        none = np.zeros((0, self.width))
+        return Translations(
+            [target for one in parts for target in one.targets],
+            np.concatenate([none, *(one.values_TF for one in parts)]),
+            np.concatenate([none, *(one.estimate_TF for one in parts)]),
+            {
+                jump.label: np.concatenate([jump.rows((), ()), *(one.rows[jump.label] for one in parts)])
+                for jump in self.jump_features
+            },
+        )
 
     def all_translations(self, source: Words) -> Translations | None:
         """Return all translations of the table, or the copy of an unknown word."""
@@ -132,10 +154,6 @@ class LogLinearModel:
                 self._translations[source] = self._evaluate(source, targets)
         return self._translations.get(source)
 
-    def count_unknown(self, sentence: Words) -> int:
-        found = [self.all_translations((word,)) for word in sentence]
-        return sum(one is not None and one.targets[0].scores is None for one in found)
-
     def _evaluate(self, source: Words, targets: list[TargetPhrase]) -> Translations:
         values_TF, estimate_TF = np.zeros((2, len(targets), self.width))
         for feature in self.phrase_features:
@@ -148,7 +166,7 @@ class LogLinearModel:
         return Translations(targets, values_TF, estimate_TF, rows)
 
 
-def forget_oldest(cache: dict[Words, Translations], size: int) -> None:
+def forget_oldest(cache: dict[Words, Any], size: int) -> None:
     """Remove the oldest entries of a cache beyond its size."""
     for source in list(cache)[: max(0, len(cache) - size)]:
         del cache[source]

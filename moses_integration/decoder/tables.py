@@ -2,7 +2,7 @@
 
 A table is read once, as a stream. A line is kept as bytes if its source phrase occurs in the sentences to translate,
 and parsed when the phrase is looked up. A server does not know its sentences in advance. It keeps all lines in files
-that its processes map into memory: they share one copy and open it at once.
+that its processes map into memory: they share one copy and open it at once. So do the decoders of a text in context.
 
 Shapes: K runs of adjacent lines with equal keys.
 """
@@ -43,16 +43,18 @@ KeyedLines = Iterable[tuple[bytes, Line]]
 
 
 @dataclass(frozen=True)
-class AllPhrases:
-    """Stands for all source phrases; the lines of tables are kept in files of a folder."""
+class MappedPhrases:
+    """Source phrases whose table lines are in files of a folder. The first process writes them; all map them."""
 
     folder: Path
+    phrases: Set[bytes] | None = None
+    """None for all phrases, and if the files exist."""
 
     def __contains__(self, phrase: object) -> bool:
-        return True
+        return self.phrases is None or phrase in self.phrases
 
 
-Wanted = Set[bytes] | AllPhrases
+Wanted = Set[bytes] | MappedPhrases
 """The source phrases whose lines are kept."""
 
 
@@ -178,8 +180,8 @@ def _error(path: Path, row: int, fault: LineFault) -> UserError:
 
 
 def _keep_lines(wanted: Wanted, table: str, read: Callable[[], KeyedLines]) -> dict[bytes, list[Line]] | _MappedLines:
-    """Return the lines that `read` yields; `table` identifies them in the folder of `AllPhrases`."""
-    if isinstance(wanted, AllPhrases):
+    """Return the lines that `read` yields; `table` identifies them in the folder of `MappedPhrases`."""
+    if isinstance(wanted, MappedPhrases):
         path = wanted.folder / hashlib.sha256(table.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         if not path.exists():
             _write(path, read())

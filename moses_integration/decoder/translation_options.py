@@ -55,6 +55,11 @@ class Options:
     exit_O: Indices
     """Options with equal numbers leave the reordering features in the same state."""
 
+    def copied_words(self) -> list[int]:
+        """Return the positions of the words without a single-word entry in the table."""
+        first_options = zip(self.span_start_S.tolist(), self.span_first_S.tolist(), strict=False)
+        return [start for start, option in first_options if self.targets[option].scores is None]
+
 
 def collect_options(model: LogLinearModel, sentence: Words, longest: int) -> Options:
     """Return the options of all spans of at most `longest` words."""
@@ -63,25 +68,25 @@ def collect_options(model: LogLinearModel, sentence: Words, longest: int) -> Opt
         for span in spans(sentence, longest)
         if (translations := model.translations(sentence[span[0] : span[1] + 1])) is not None
     }
-    return assemble_options(model, sentence, list(found), list(found.values()))
+    counts = [len(translations.targets) for translations in found.values()]
+    return assemble_options(model, sentence, list(found), counts, model.joined(list(found.values())))
 
 
 def assemble_options(
-    model: LogLinearModel, sentence: Words, spans: Sequence[tuple[int, int]], found: Sequence[Translations]
+    model: LogLinearModel,
+    sentence: Words,
+    spans: Sequence[tuple[int, int]],
+    counts: Sequence[int],
+    found: Translations,
 ) -> Options:
-    """Return the options of given spans (first, last word) of a sentence."""
-    span_S2 = np.array(spans, np.int64).reshape(-1, 2)
-    counts_S = np.array([len(translations.targets) for translations in found], np.int64)
-    targets = [target for translations in found for target in translations.targets]
+    """Return the options of given spans (first, last word) of a sentence; `counts` are their numbers of options."""
+    span_S2, counts_S = np.array(spans, np.int64).reshape(-1, 2), np.array(counts, np.int64)
     numbers: dict[Words, int] = {}
-    phrase_O = np.array([numbers.setdefault(target.words, len(numbers)) for target in targets], np.int64)
-    none = np.zeros((0, model.width))
-    values_OF = np.concatenate([none, *(translations.values_TF for translations in found)])
-    estimate_OF = np.concatenate([none, *(translations.estimate_TF for translations in found)])
-    score_O = values_OF @ model.weights_F
-    future_O = score_O + estimate_OF @ model.weights_F
+    phrase_O = np.array([numbers.setdefault(target.words, len(numbers)) for target in found.targets], np.int64)
+    score_O = found.values_TF @ model.weights_F
+    future_O = score_O + found.estimate_TF @ model.weights_F
     first_S = offsets_of(counts_S)
-    rows, entering_OR, leaving_OR = _jump_scores(model, found, len(targets))
+    rows, entering_OR, leaving_OR = _jump_scores(model, found)
     range_O2 = np.concatenate([np.repeat(span_S2, counts_S, axis=0), [[-1, -1]]])
     exits = np.column_stack([range_O2, leaving_OR])[:-1]
     return Options(
@@ -89,33 +94,30 @@ def assemble_options(
         span_start_S=span_S2[:, 0],
         span_end_S=span_S2[:, 1],
         span_first_S=first_S,
-        targets=targets,
+        targets=found.targets,
         phrase_O=phrase_O,
         phrases=list(numbers),
         start_O=range_O2[:, 0],
         end_O=range_O2[:, 1],
         rows=rows,
-        values_OF=values_OF,
+        values_OF=found.values_TF,
         score_O=score_O,
         future_O=future_O,
         entering_OR=entering_OR,
         leaving_OR=leaving_OR,
-        best_SR=np.maximum.reduceat(future_O[:, None] + entering_OR, first_S[:-1]) if len(first_S) > 1 else none,
+        best_SR=np.maximum.reduceat(future_O[:, None] + entering_OR, first_S[:-1]) if spans else entering_OR,
         exit_O=np.unique(exits, axis=0, return_inverse=True)[1].ravel(),
     )
 
 
-def _jump_scores(
-    model: LogLinearModel, found: Sequence[Translations], options: int
-) -> tuple[dict[str, Floats], Floats, Floats]:
+def _jump_scores(model: LogLinearModel, found: Translations) -> tuple[dict[str, Floats], Floats, Floats]:
     """Return the rows of the jump features, and the weighted scores of entering and leaving an option."""
-    rows = {}
+    rows, options = {}, len(found.targets)
     entering_OR, leaving_OR = np.zeros((options, len(RELATIONS))), np.zeros((options + 1, len(RELATIONS)))
     for feature in model.jump_features:
         weights_K = model.weights_F[model.columns[feature.label]]
-        # `NO_OPTION` has zeros, in the width that the feature has even without options.
-        none = np.zeros((1, feature.rows((), ()).shape[1]))
-        rows[feature.label] = row_OK = np.concatenate([*(t.rows[feature.label] for t in found), none])
+        # `NO_OPTION` has zeros.
+        rows[feature.label] = row_OK = np.pad(found.rows[feature.label], ((0, 1), (0, 0)))
         entering_OR += feature.entering(row_OK[:-1], weights_K)
         leaving_OR[:-1] += feature.leaving(row_OK[:-1], weights_K)
     return rows, entering_OR, leaving_OR

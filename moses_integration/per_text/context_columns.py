@@ -6,16 +6,16 @@ Shapes: S positions of a group of sentences, N translation options of these posi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from moses_integration.decoder.phrases import Floats, Words
-from moses_integration.per_text.positions import Position
+from moses_integration.decoder.phrases import Floats
+from moses_integration.per_text.positions import Positions
 from phrasescore.files.resumable import resumable_output
 from phrasescore.scoring.occurrences import Column, Context, Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, ScoringTask
@@ -46,19 +46,18 @@ class ContextColumns:
         """The columns to add to the phrase table."""
         return self.scorer.columns[:1]
 
-    def values(self, sentences: Sequence[Words], positions: Sequence[Position], scratch: Path) -> Floats:
-        """Return the values of all options at all positions, [N, K].
+    def values(self, positions: Positions, scratch: Path) -> Floats:
+        """Return the values of all options at all positions, [N, K]; copied words have none.
 
-        Positions are ordered by sentence. A later run resumes from the checkpoint file `scratch`, which the caller
-        removes.
+        A later run resumes from the checkpoint file `scratch`, which the caller removes.
         """
-        task = ScoringTask(self.scorer, self.columns)
-        chunks = list(occurrences_of(sentences, positions, self.scorer.factors or SURFACE))
-        with resumable_output(scratch, self._fingerprint(chunks), restart=self.restart) as known:
+        task, factors = ScoringTask(self.scorer, self.columns), self.scorer.factors or SURFACE
+        fingerprint, count = self._fingerprint(occurrences_of(positions, factors))
+        with resumable_output(scratch, fingerprint, restart=self.restart) as known:
             if known.note:
                 self.log(known.note)
-            left = chunks[len(known.chunks) :]
-            processes = min(self.scorer.device.processes(self.processes), len(left) or 1)
+            left = islice(occurrences_of(positions, factors), len(known.chunks), None)
+            processes = min(self.scorer.device.processes(self.processes), max(1, count - len(known.chunks)))
             with start_workers(_KILLED, processes, self.scheduler) as workers:
                 for scores in map_ordered(task, left, workers):
                     known.append(scores.values_NK.tobytes(), asdict(scores.words))
@@ -74,32 +73,35 @@ class ContextColumns:
                     "was trained on text that is tokenised and cased as this is"
                 )
 
-    def _fingerprint(self, chunks: Sequence[Occurrences]) -> dict[str, Any]:
-        """Return everything that determines the values, under the names that messages use."""
-        text, options = hashlib.sha256(), hashlib.sha256()
+    def _fingerprint(self, chunks: Iterable[Occurrences]) -> tuple[dict[str, Any], int]:
+        """Return everything that determines the values, under the names that messages use, and their chunks."""
+        text, options, count = hashlib.sha256(), hashlib.sha256(), 0
         for chunk in chunks:
+            count += 1
             context = chunk.context
             assert context is not None
             text.update(b"\n".join(context.sentences) + b"\n")
             pairs_N = zip(context.sentence_N, context.start_N, context.end_N, chunk.targets, strict=True)
             options.update(b"".join(b"%d %d %d %b\n" % pair for pair in pairs_N))
-        return {
-            "text": text.hexdigest(),
-            "phrase pairs": options.hexdigest(),
-            **self.scorer.run_fingerprint(),
-        }
+        facts = {"text": text.hexdigest(), "phrase pairs": options.hexdigest(), **self.scorer.run_fingerprint()}
+        return facts, count
 
 
-def occurrences_of(
-    sentences: Sequence[Words], positions: Sequence[Position], factors: Factors
-) -> Iterator[Occurrences]:
+def values_now(scorer: PhraseScorer, positions: Positions) -> Floats:
+    """Return the values [N] of the default column of a scorer for a few sentences."""
+    task, chunks = ScoringTask(scorer, scorer.columns[:1]), occurrences_of(positions, scorer.factors or SURFACE)
+    return np.concatenate([np.zeros(0), *(task(chunk).first_N for chunk in chunks)])
+
+
+def occurrences_of(positions: Positions, factors: Factors) -> Iterator[Occurrences]:
     """Yield the options at all positions, in groups of sentences, with the factors that the network reads."""
-    for block, found in groupby(positions, lambda position: position.sentence // _SENTENCES_AT_ONCE):
+    translated = (position for position in positions if not position.phrase.is_copied)
+    for block, found in groupby(translated, lambda position: position.sentence // _SENTENCES_AT_ONCE):
         first, some = block * _SENTENCES_AT_ONCE, list(found)
         span_S3 = np.array([(one.sentence - first, one.start, one.end + 1) for one in some], np.int64)
         options_S = np.array([len(one.phrase.targets) for one in some])
         context = Context(
-            [b" ".join(sentence) for sentence in sentences[first : first + _SENTENCES_AT_ONCE]],
+            [b" ".join(sentence) for sentence in positions.sentences[first : first + _SENTENCES_AT_ONCE]],
             *np.repeat(span_S3, options_S, axis=0).T,
         )
         sources = [b" ".join(one.phrase.words) for one in some for _ in one.phrase.targets]

@@ -124,6 +124,17 @@ def option_weights(ini: MosesIni) -> Weights | None:
     return kept or None
 
 
+def selecting_weights(ini: MosesIni, tuned: MosesIni | None, *, in_context: bool) -> Weights:
+    """Return the weights that select translation options, without those of columns in context."""
+    tuned = tuned or ini
+    weights = option_weights(tuned) or option_weights(ini)
+    if weights is None:
+        # Tuning by Moses' scripts records no weights; it used the options that `ini` selects.
+        weights = (ini if in_context else tuned).weights_of_features()
+    table = ini.phrase_table()
+    return {**weights, table.label: weights[table.label][: table.width]}
+
+
 def keep_option_weights(ini: MosesIni) -> None:
     """Record the weights that select options: those recorded before, and the current weights of new features."""
     kept, now = ini.weights(OPTIONS_BY), ini.weights_of_features()

@@ -18,7 +18,7 @@ from moses_integration.per_text.indexed_system import IndexedSystem, require_ind
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.files import open_output, read_lines, write_lines
-from phrasescore.text import Log, text_lines
+from phrasescore.text import text_lines
 
 _PART = 1000
 """Sentences of a chunk. A decoder holds the table of a chunk in memory, about 0.7 MB for an image caption."""
@@ -29,8 +29,8 @@ _FOLDER = "indexed"
 class ContextToolkit:
     """Translates and tunes a system with columns in context."""
 
-    def __init__(self, toolkit: Toolkit, columns: ContextColumns, log: Log) -> None:
-        self._toolkit, self._columns, self._log = toolkit, columns, log
+    def __init__(self, toolkit: Toolkit, columns: ContextColumns) -> None:
+        self._toolkit, self._columns = toolkit, columns
         self.name = toolkit.name
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class ContextToolkit:
         """Write the per-text system, and log it."""
         folder.mkdir(parents=True, exist_ok=True)
         indexed = write_indexed_system(ini, source, folder, self._columns)
-        self._log(f"{indexed.lines:,} phrase pairs scored in context, at {indexed.positions:,} positions")
+        self._columns.log(f"{indexed.lines:,} phrase pairs scored in context, at {indexed.positions:,} positions")
         return indexed
 
 

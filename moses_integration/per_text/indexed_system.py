@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from moses_integration.decoder.declaration import declare_model, load_model
-from moses_integration.decoder.phrases import Floats, Words, require_words, words_of
+from moses_integration.decoder.phrases import Floats, require_words, words_of
 from moses_integration.decoder.position_tags import require_untagged
 from moses_integration.decoder.reordering import LexicalReordering
 from moses_integration.decoder.settings import UnsupportedError, read_settings
-from moses_integration.ini import MosesIni, Weights
+from moses_integration.ini import MosesIni
 from moses_integration.per_text.context_columns import ContextColumns
-from moses_integration.per_text.context_sections import option_weights, with_columns, without_columns
+from moses_integration.per_text.context_sections import selecting_weights, with_columns, without_columns
 from moses_integration.per_text.indexed_tables import DIGEST, phrase_lines, reordering_lines, write_digest
-from moses_integration.per_text.positions import Position, copies, find_positions, index_text
+from moses_integration.per_text.positions import Positions, copies, index_text
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, require_writable, write_atomically, write_lines
 from phrasescore.text import text_lines
@@ -76,23 +76,24 @@ def write_indexed_system(
         ) from error
     model = load_model(system, sentences, settings, factored_targets=True)
     model.set_weights(selecting_weights(ini, tuned, in_context=columns is not None))
-    positions = list(find_positions(model, sentences, settings.longest_phrase))
+    positions = Positions(model, sentences, settings.longest_phrase)
     with _unfinished(folder, [*(path.name for path in tables.values()), TEXT, DIGEST, INI]) as unfinished:
-        values_OK = _values(columns, sentences, positions, unfinished / _SCRATCH)
-        tagged = index_text(sentences, positions)
+        translated = [position for position in positions if not position.phrase.is_copied]
+        values_OK = _values(columns, positions, sum(len(one.phrase.targets) for one in translated), unfinished)
+        tagged = index_text(sentences, translated)
         new = columns.columns if columns else ()
         phrase_table = unfinished / tables[ini.phrase_table().label].name
-        _write(phrase_table, phrase_lines(positions, tagged, new, values_OK))
-        copied = copies(model, sentences, positions, tagged)
+        _write(phrase_table, phrase_lines(model, translated, tagged, new, values_OK))
+        copied = copies(positions, tagged)
         for feature in model.features:
             if isinstance(feature, LexicalReordering):
                 table = unfinished / tables[feature.label].name
-                _write(table, reordering_lines(feature.table, positions, tagged, copied))
+                _write(table, reordering_lines(feature.table, translated, tagged, copied))
         write_lines(unfinished / TEXT, (b" ".join(sentence) for sentence in tagged))
         write_digest(unfinished, unfinished / TEXT)
         # The absolute paths of this ini have no files yet, so write it without checking them.
         write_atomically(unfinished / INI, indexed.to_bytes())
-    return IndexedSystem(folder / INI, folder / TEXT, len(sentences), len(positions), len(values_OK))
+    return IndexedSystem(folder / INI, folder / TEXT, len(sentences), len(translated), len(values_OK))
 
 
 @contextmanager
@@ -147,25 +148,11 @@ def _declare(ini: MosesIni, tables: Mapping[str, Path], tuned: MosesIni | None) 
     return indexed
 
 
-def selecting_weights(ini: MosesIni, tuned: MosesIni | None, *, in_context: bool) -> Weights:
-    """Return the weights that select translation options, without those of columns in context."""
-    tuned = tuned or ini
-    weights = option_weights(tuned) or option_weights(ini)
-    if weights is None:
-        # Tuning by Moses' scripts records no weights; it used the options that `ini` selects.
-        weights = (ini if in_context else tuned).weights_of_features()
-    table = ini.phrase_table()
-    return {**weights, table.label: weights[table.label][: table.width]}
-
-
-def _values(
-    columns: ContextColumns | None, sentences: Sequence[Words], positions: Sequence[Position], scratch: Path
-) -> Floats:
-    """Return the new columns, [O, K], of the options at all positions."""
-    options = sum(len(position.phrase.lines) for position in positions)
+def _values(columns: ContextColumns | None, positions: Positions, options: int, folder: Path) -> Floats:
+    """Return the new columns, [O, K], of all options at all positions."""
     if columns is None:
         return np.zeros((options, 0))
-    values_OK = columns.values(sentences, positions, scratch)
+    values_OK = columns.values(positions, folder / _SCRATCH)
     if values_OK.shape != (options, len(columns.columns)) or np.isnan(values_OK).any():
         raise ValueError("columns are not as many as were promised, or not numbers")
     return values_OK

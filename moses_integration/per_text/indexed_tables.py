@@ -13,7 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Words
+from moses_integration.decoder.position_tags import MARK
 from moses_integration.decoder.tables import ReorderingTable
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.positions import Copy, Position
@@ -23,6 +25,7 @@ from phrasescore.files.documents import read_json
 from phrasescore.phrases import offsets_of
 from phrasescore.scoring.occurrences import Column
 from phrasescore.table.entry import SEPARATOR, SURFACE, cut_line, without_end
+from phrasescore.words import quote
 
 DIGEST = "text.json"
 """Name of a file with the digest of the text. The digest is not in the ini, because mert-moses.pl writes a new ini."""
@@ -47,17 +50,21 @@ def digest_of_text(ini: MosesIni) -> str | None:
 
 
 def phrase_lines(
-    positions: Sequence[Position], text: Sequence[Words], columns: Sequence[Column], values_OK: Floats
+    model: LogLinearModel,
+    positions: Sequence[Position],
+    text: Sequence[Words],
+    columns: Sequence[Column],
+    values_OK: Floats,
 ) -> Iterator[bytes]:
-    """Yield the lines of the phrase table for an indexed text, with the new columns."""
-    first = offsets_of(np.array([len(position.phrase.lines) for position in positions], np.int64))
+    """Yield the lines of the model's phrase table for an indexed text, with the new columns."""
+    first = offsets_of(np.array([len(position.phrase.targets) for position in positions], np.int64))
     cut: dict[Words, list[tuple[bytes, bytes]]] = {}
     for source, number in sorted((_source(position, text), number) for number, position in enumerate(positions)):
-        phrase = positions[number].phrase
-        if phrase.words not in cut:
-            cut[phrase.words] = [_around_columns(line) for line in phrase.lines]
+        words = positions[number].phrase.words
+        if words not in cut:
+            cut[words] = [_around_columns(line) for line in _lines_of(model, words)]
         texts = _column_texts(columns, values_OK[first[number] : first[number + 1]])
-        for (before, after), column in zip(cut[phrase.words], texts, strict=True):
+        for (before, after), column in zip(cut[words], texts, strict=True):
             yield b"%b%b%b%b" % (source, before, column, after)
 
 
@@ -68,10 +75,10 @@ def reordering_lines(
     found: dict[Words, list[bytes]] = {}
     ends: list[tuple[bytes, list[bytes]]] = []
     for position in positions:
-        words, targets, _ = position.phrase
+        words = position.phrase.words
         if words not in found:
             # Reordering tables contain only the first factor of target words.
-            surfaces = [tuple(map(SURFACE.network_words, target)) for target in targets]
+            surfaces = [tuple(map(SURFACE.network_words, target)) for target in position.phrase.targets]
             found[words] = _reordering_ends(table, words, zip(surfaces, surfaces, strict=True))
         ends.append((_source(position, text), found[words]))
     for word, name, target in copies:
@@ -79,6 +86,21 @@ def reordering_lines(
         ends.append((_as_source((name,)), _reordering_ends(table, (word,), [(original, target)])))
     for source, of_source in sorted(ends):
         yield from (source + end for end in of_source)
+
+
+def _lines_of(model: LogLinearModel, words: Words) -> list[bytes]:
+    """Return the lines of the options of a source phrase."""
+    every = model.all_translations(words)
+    assert every is not None
+    assert model.table is not None
+    lines = model.table.lines(words)
+    kept = [lines[i] for i in model.selected(every)]
+    if any(MARK in line for line in kept):
+        raise UserError(
+            f"{model.table.path}: a line for `{quote(b' '.join(words))}` has U+FDD0, which marks position tags; "
+            "remove the line"
+        )
+    return kept
 
 
 def _source(position: Position, text: Sequence[Words]) -> bytes:

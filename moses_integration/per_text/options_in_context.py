@@ -3,42 +3,48 @@
 They are the options that a per-text phrase table of these sentences gives, to the last digit. One exception: a copied
 word never has a position tag here, so the language model may know it.
 
-Shapes: T options of a phrase, N options at all positions.
+Shapes: O options of a sentence, N options of a text without copied words, n sentences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from moses_integration.decoder.declaration import load_model
+from moses_integration.decoder.declaration import load_model, phrases_in
 from moses_integration.decoder.model import LogLinearModel, Translations, forget_oldest
-from moses_integration.decoder.phrases import Floats, TableScores, Words, spans
+from moses_integration.decoder.phrases import Floats, Indices, TableScores, Words
 from moses_integration.decoder.settings import DecoderSettings
-from moses_integration.decoder.tables import AllPhrases
+from moses_integration.decoder.tables import MappedPhrases
 from moses_integration.decoder.translation_options import Options, assemble_options
 from moses_integration.ini import MosesIni
-from moses_integration.per_text.context_columns import occurrences_of
-from moses_integration.per_text.context_sections import require_tuned_for, without_columns
-from moses_integration.per_text.indexed_system import selecting_weights
-from moses_integration.per_text.positions import Phrase, Position
+from moses_integration.per_text.context_sections import selecting_weights, without_columns
+from moses_integration.per_text.positions import Phrase, Positions
 from phrasescore.phrases import offsets_of
-from phrasescore.scoring.scorer import PhraseScorer, ScoringTask
-from phrasescore.table.entry import LOWEST_LOG, SURFACE
+from phrasescore.table.entry import LOWEST_LOG
+
+if TYPE_CHECKING:
+    from moses_integration.per_text.context_columns import ContextColumns
+    from phrasescore.scoring.occurrences import Column
+
+
+_VALUES, _FIRST = "column.npy", "first.npy"
 
 
 class OptionsInContext:
-    """Collects the translation options of sentences, scored by a network in context."""
+    """Makes the translation options of sentences from the phrase table and the values of a column in context."""
 
-    def __init__(self, ini: MosesIni, scorer: PhraseScorer, lines: AllPhrases, settings: DecoderSettings) -> None:
-        """Load a system that was tuned with the default column of a scorer."""
-        require_tuned_for(ini, scorer)
-        self._scorer, self._longest = scorer, settings.longest_phrase
-        self._selecting = load_model(without_columns(ini), lines, settings)
+    def __init__(self, ini: MosesIni, sentences: Iterable[Words] | MappedPhrases, settings: DecoderSettings) -> None:
+        """Load a system with the table lines that these sentences need, or mapped lines."""
+        self._longest = settings.longest_phrase
+        self._selecting = load_model(without_columns(ini), sentences, settings)
         self._selecting.set_weights(selecting_weights(ini, None, in_context=True))
-        self._kept: dict[Words, Translations] = {}
+        self._phrases: dict[Words, Phrase | None] = {}
         table = ini.phrase_table()
         self._column = self._selecting.columns[table.label].stop
         """Index of the new component among those of all features."""
@@ -48,64 +54,101 @@ class OptionsInContext:
                 for one in self._selecting.features
             ]
         )
-        """The model with the column, without a table: `collect` returns its options."""
+        """The model with the column, without a table."""
         self.model.set_weights(ini.weights_of_features())
-        self.model.table_limit = self._selecting.table_limit
 
-    def collect(self, sentences: Sequence[Words]) -> list[Options]:
-        """Return the options of each sentence; the network scores those of all sentences together."""
-        found = [self._found(number, words) for number, words in enumerate(sentences)]
-        flat = [one for of_sentence in found for one in of_sentence]
-        scored = [position for position, kept in flat if kept.targets[0].scores is not None]
-        column = iter(self._log_probs(sentences, scored))
-        options = []
-        for words, of_sentence in zip(sentences, found, strict=True):
-            widened = [
-                self._widened(kept, None if kept.targets[0].scores is None else next(column)) for _, kept in of_sentence
-            ]
-            at = [(position.start, position.end) for position, _ in of_sentence]
-            options.append(assemble_options(self.model, words, at, widened))
-        return options
+    def positions(self, sentences: Sequence[Words]) -> Positions:
+        """Return the positions of sentences, with the options that tuning selected."""
+        return Positions(self._selecting, sentences, self._longest, self._phrases)
+
+    def options(self, sentence: Words, log_N: Floats) -> Options:
+        """Return the options of a sentence; `log_N` is the column, which copied words do not have."""
+        positions = list(self.positions([sentence]))
+        parts = [one.phrase.options for one in positions]
+        counts = [len(one.targets) for one in parts]
+        found = self._selecting.joined(parts)
+        column_O = np.zeros(len(found.targets))
+        column_O[[target.scores is not None for target in found.targets]] = log_N
+        widened = Translations(
+            found.targets,
+            np.insert(found.values_TF, self._column, column_O, axis=1),
+            np.insert(found.estimate_TF, self._column, 0.0, axis=1),
+            found.rows,
+        )
+        # Rank the options of each span.
+        best_first = np.lexsort((-self.model.rank_scores(widened), np.repeat(np.arange(len(parts)), counts)))
+        at = [(position.start, position.end) for position in positions]
+        return assemble_options(self.model, sentence, at, counts, widened.take(best_first.tolist()))
 
     def limit_cache(self, phrases: int) -> None:
         """Forget the options of all but the latest source phrases."""
         self._selecting.limit_cache(0)
-        forget_oldest(self._kept, phrases)
+        forget_oldest(self._phrases, phrases)
 
-    def _found(self, number: int, words: Words) -> list[tuple[Position, Translations]]:
-        """Return the spans of a sentence that have options, with the options that tuning selected."""
-        found = []
-        for start, end in spans(words, self._longest):
-            source = words[start : end + 1]
-            if source not in self._kept:
-                every = self._selecting.all_translations(source)
-                if every is None:
-                    continue
-                # In the order of the table, so that options with equal scores keep their order.
-                self._kept[source] = every.take(sorted(self._selecting.best(every)))
-            kept = self._kept[source]
-            phrase = Phrase(source, tuple(target.words for target in kept.targets), ())
-            found.append((Position(number, start, end, phrase), kept))
-        return found
 
-    def _log_probs(self, sentences: Sequence[Words], positions: Sequence[Position]) -> list[Floats]:
-        """Return the values [T] of the column at each position, rounded as in a phrase table."""
-        task = ScoringTask(self._scorer, self._scorer.columns[:1])
-        chunks = occurrences_of(sentences, positions, self._scorer.factors or SURFACE)
-        values_N = np.concatenate([np.zeros(0), *(task(chunk).first_N for chunk in chunks)])
-        probability_N = np.array(self._scorer.columns[0].texts(values_N)[0], np.bytes_).astype(np.float32)
-        log_N = np.log(probability_N.astype(np.float64)).astype(np.float32).astype(np.float64)
-        ends = offsets_of(np.array([len(one.phrase.targets) for one in positions], np.int64))[1:-1]
-        return np.split(np.maximum(log_N, LOWEST_LOG), ends)
+@dataclass(frozen=True)
+class TextColumn:
+    """The column in context of a text."""
 
-    def _widened(self, kept: Translations, column_T: Floats | None) -> Translations:
-        """Return the options with the column, ranked and limited; a copied word has no column."""
-        values_T = np.zeros(len(kept.targets)) if column_T is None else column_T
-        targets = [
-            target if target.scores is None else replace(target, scores=(*target.scores, value))
-            for target, value in zip(kept.targets, values_T.tolist(), strict=True)
-        ]
-        values_TF = np.insert(kept.values_TF, self._column, values_T, axis=1)
-        estimate_TF = np.insert(kept.estimate_TF, self._column, 0.0, axis=1)
-        widened = Translations(targets, values_TF, estimate_TF, kept.rows)
-        return widened.take(self.model.best(widened))
+    log_N: NDArray[np.float32]
+    """Its values by sentence, as `OptionsInContext.options` takes them."""
+    first_n: Indices
+    """The first value of each sentence, then the number of values [n + 1]."""
+
+    @classmethod
+    def of(cls, positions: Positions, values_N: Floats, column: Column) -> TextColumn:
+        """Return the values of a column at the positions of a text, rounded and floored as in a phrase table."""
+        counts_n = np.zeros(len(positions.sentences), np.int64)
+        for position in positions:
+            if not position.phrase.is_copied:
+                counts_n[position.sentence] += len(position.phrase.options.targets)
+        first_n = offsets_of(counts_n)
+        if values_N.shape != (first_n[-1],):
+            raise ValueError("the column has not one value for each option")
+        probability_N = np.array(column.texts(values_N)[0], np.bytes_).astype(np.float32)
+        log_N = np.log(probability_N.astype(np.float64)).astype(np.float32)
+        return cls(np.maximum(log_N, np.float32(LOWEST_LOG)), first_n)
+
+    def of_sentence(self, number: int) -> Floats:
+        """Return the values of a sentence."""
+        return self.log_N[slice(*self.first_n[number : number + 2])].astype(np.float64)
+
+
+@dataclass(frozen=True)
+class TextInContext:
+    """The translation options of a text."""
+
+    in_context: OptionsInContext
+    column: TextColumn
+
+    def options(self, number: int, sentence: Words) -> Options:
+        """Return the options of a sentence of the text."""
+        return self.in_context.options(sentence, self.column.of_sentence(number))
+
+    @classmethod
+    def score(
+        cls,
+        ini: MosesIni,
+        settings: DecoderSettings,
+        sentences: Sequence[Words],
+        columns: ContextColumns,
+        folder: Path,
+        scratch: Path,
+    ) -> TextInContext:
+        """Score a text; write its column and its lines of the tables to a folder, for `load`."""
+        lines = MappedPhrases(folder, phrases_in(sentences, settings.longest_phrase))
+        in_context = OptionsInContext(ini, lines, settings)
+        positions = in_context.positions(sentences)
+        values_N1 = columns.values(positions, scratch)
+        scratch.unlink(missing_ok=True)
+        column = TextColumn.of(positions, values_N1[:, 0], columns.columns[0])
+        np.save(folder / _VALUES, column.log_N)
+        np.save(folder / _FIRST, column.first_n)
+        columns.log(f"{len(values_N1):,} phrase pairs scored in context")
+        return cls(in_context, column)
+
+    @classmethod
+    def load(cls, ini: MosesIni, settings: DecoderSettings, folder: Path) -> TextInContext:
+        """Map the files that `score` wrote into memory, so that processes share them."""
+        column = TextColumn(np.load(folder / _VALUES, mmap_mode="r"), np.load(folder / _FIRST))
+        return cls(OptionsInContext(ini, MappedPhrases(folder), settings), column)

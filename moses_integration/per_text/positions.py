@@ -1,26 +1,32 @@
-"""The positions of a text for which the phrase table has translations."""
+"""The positions of a text for which a system has translation options."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, partial
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from moses_integration.decoder.model import LogLinearModel
+from moses_integration.decoder.model import LogLinearModel, Translations
 from moses_integration.decoder.phrases import Words, spans
 from moses_integration.decoder.position_tags import MARK, tag_word
-from phrasescore.errors import UserError
-from phrasescore.words import quote
 
 
 class Phrase(NamedTuple):
-    """A source phrase of the text, with its translation options."""
+    """A source phrase of the text."""
 
     words: Words
-    targets: tuple[Words, ...]
-    """The translations within the table limit, in the table's order."""
-    lines: tuple[bytes, ...]
-    """Their lines in the phrase table."""
+    options: Translations
+    """The best ones within the table limit, in the table's order."""
+
+    @property
+    def targets(self) -> list[Words]:
+        """The translations."""
+        return [target.words for target in self.options.targets]
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether it is a word without a translation option of its own."""
+        return self.options.targets[0].scores is None
 
 
 class Position(NamedTuple):
@@ -43,39 +49,37 @@ class Copy(NamedTuple):
     """The word as copied to the output, or empty if the decoder drops unknown words."""
 
 
-def find_positions(model: LogLinearModel, sentences: Iterable[Words], longest: int) -> Iterator[Position]:
-    """Yield each span of at most `longest` words that the model's table translates.
+@dataclass(frozen=True)
+class Positions:
+    """The positions of a text; each iteration finds them again, because those of a long text need much memory.
 
-    Keep only the best options of a phrase, up to the table limit, ranked as in the search
-    (`LogLinearModel.translations`).
+    Keep only the best options of a phrase, up to the table limit, ranked as in the search.
     """
-    find_phrase = cache(partial(_find_phrase, model))
-    for number, sentence in enumerate(sentences):
-        for start, end in spans(sentence, longest):
-            phrase = find_phrase(sentence[start : end + 1])
-            if phrase is not None:
-                yield Position(number, start, end, phrase)
 
+    model: LogLinearModel
+    """The system; its weights rank the options."""
+    sentences: Sequence[Words]
+    longest: int
+    """Length of the longest source phrases."""
+    phrases: dict[Words, Phrase | None] = field(default_factory=dict)
+    """The phrases found so far, and None for phrases without options."""
 
-def _find_phrase(model: LogLinearModel, words: Words) -> Phrase | None:
-    assert model.table is not None
-    lines = model.table.lines(words)
-    if not lines:
-        return None
-    every = model.all_translations(words)
-    assert every is not None
-    # Sort, so that options with equal scores keep their order.
-    kept = sorted(model.best(every))
-    if any(MARK in lines[i] for i in kept):
-        raise UserError(
-            f"{model.table.path}: a line for `{quote(b' '.join(words))}` has U+FDD0, which marks position tags; "
-            "remove the line"
-        )
-    return Phrase(words, tuple(every.targets[i].words for i in kept), tuple(lines[i] for i in kept))
+    def __iter__(self) -> Iterator[Position]:
+        """Yield the positions by sentence, then by length, then by the first word."""
+        for number, sentence in enumerate(self.sentences):
+            for start, end in spans(sentence, self.longest):
+                words = sentence[start : end + 1]
+                if words not in self.phrases:
+                    every = self.model.all_translations(words)
+                    kept = every.take(self.model.selected(every)) if every else None
+                    self.phrases[words] = Phrase(words, kept) if kept else None
+                phrase = self.phrases[words]
+                if phrase is not None:
+                    yield Position(number, start, end, phrase)
 
 
 def index_text(sentences: Sequence[Words], positions: Iterable[Position]) -> list[Words]:
-    """Return the indexed text, with the fewest tags that make each position unique.
+    """Return the indexed text, with the fewest tags that make each position of a translated phrase unique.
 
     One tagged word identifies the position of the whole phrase. A word without a translation of its own usually gets no
     tag, because the decoder copies it and the language model may have it in its vocabulary. If all words of a phrase
@@ -90,16 +94,10 @@ def index_text(sentences: Sequence[Words], positions: Iterable[Position]) -> lis
     return [tuple(sentence) for sentence in text]
 
 
-def copies(
-    model: LogLinearModel, sentences: Sequence[Words], positions: Iterable[Position], text: Sequence[Words]
-) -> set[Copy]:
+def copies(positions: Iterable[Position], text: Sequence[Words]) -> set[Copy]:
     """Return the words without a translation option of their own; `text` is the indexed text."""
-    translated = {(one.sentence, one.start) for one in positions if one.start == one.end}
-    copied = set()
-    for number, (words, tagged) in enumerate(zip(sentences, text, strict=True)):
-        for start, (word, name) in enumerate(zip(words, tagged, strict=True)):
-            if (number, start) not in translated:
-                options = model.all_translations((word,))
-                assert options is not None
-                copied.add(Copy(word, name, (name,) if options.targets[0].words else ()))
-    return copied
+    return {
+        Copy(words[0], name := text[number][start], (name,) if options.targets[0].words else ())
+        for number, start, _, (words, options) in positions
+        if options.targets[0].scores is None
+    }

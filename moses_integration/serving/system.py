@@ -12,6 +12,7 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
@@ -22,11 +23,12 @@ from moses_integration.decoder.graph import Derivation
 from moses_integration.decoder.phrases import TargetPhrase, Words, words_of
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import read_settings
-from moses_integration.decoder.tables import AllPhrases
+from moses_integration.decoder.tables import MappedPhrases
 from moses_integration.decoder.translation_options import Options, collect_options
 from moses_integration.ini import MosesIni
-from moses_integration.per_text.context_sections import networks_of, without_columns
-from moses_integration.per_text.options_in_context import OptionsInContext
+from moses_integration.per_text.context_columns import values_now
+from moses_integration.per_text.context_sections import networks_of, require_tuned_for, without_columns
+from moses_integration.per_text.options_in_context import OptionsInContext, TextColumn
 from moses_integration.serving.batches import Failure, Limits, Result, Sentence, column_names
 from phrasescore.device import Precision, settle_memory
 from phrasescore.scoring.occurrences import Occurrences
@@ -68,11 +70,12 @@ class LoadedSystem:
         if networks := networks_of(ini):
             settle_memory()
             self._scorer = load_scorer(*networks, device=device, precision=precision)
-            self._in_context = OptionsInContext(ini, self._scorer, AllPhrases(folder), self._settings)
+            require_tuned_for(ini, self._scorer)
+            self._in_context = OptionsInContext(ini, MappedPhrases(folder), self._settings)
             self._model = self._in_context.model
         else:
-            self._model = load_model(ini, AllPhrases(folder), self._settings)
-        self._columns = column_names(ini)
+            self._model = load_model(ini, MappedPhrases(folder), self._settings)
+        self._columns, self._table = column_names(ini), self._model.columns[ini.phrase_table().label]
         self._text = SystemText.of(ini)
         self._prepare = self._text.source_preparation() if self._text else None
 
@@ -97,9 +100,18 @@ class LoadedSystem:
         return results
 
     def _collect(self, sentences: Sequence[Words]) -> list[Options]:
-        if self._in_context is not None:
-            return self._in_context.collect(sentences)
-        return [collect_options(self._model, words, self._settings.longest_phrase) for words in sentences]
+        """Return the options of sentences, scored by the network together."""
+        if self._in_context is None or self._scorer is None:
+            return [collect_options(self._model, words, self._settings.longest_phrase) for words in sentences]
+        positions = self._in_context.positions(sentences)
+        column = TextColumn.of(positions, values_now(self._scorer, positions), self._scorer.columns[0])
+        found = [self._in_context.options(words, column.of_sentence(i)) for i, words in enumerate(sentences)]
+        return [replace(options, targets=self._targets(options)) for options in found]
+
+    def _targets(self, options: Options) -> list[TargetPhrase]:
+        """Return the targets with all columns as their scores, because the results show them."""
+        pairs = zip(options.targets, options.values_OF[:, self._table].tolist(), strict=True)
+        return [one if one.scores is None else replace(one, scores=tuple(scores)) for one, scores in pairs]
 
     def _words(self, sentence: Sentence, limits: Limits) -> Words:
         try:
@@ -133,7 +145,7 @@ class LoadedSystem:
         return {
             **best,
             "source": _texts(words),
-            "unknown": [i for i in range(len(words)) if (i, i) in targets and targets[i, i][0].scores is None],
+            "unknown": options.copied_words(),
             "nbest": [self._described(one, sentence) for one in found[: sentence.nbest]],
         }
 

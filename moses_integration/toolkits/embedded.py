@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.building.translation_tables import TableCounts, build_tables
@@ -13,12 +14,15 @@ from moses_integration.decoder.phrases import require_words, words_of
 from moses_integration.decoder.pool import DecoderPool, Translating, start_decoders
 from moses_integration.decoder.settings import UnsupportedError
 from moses_integration.ini import MosesIni, Weights, quote_text
-from moses_integration.toolkits.toolkit import NbestRequest, Progress, Translate, TuningRequest
+from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_dev_set
 from moses_integration.tuning.tune import start_tuner
 from moses_integration.tuning.tunings import Iteration, Tuning
 from phrasescore.files import open_output
 from phrasescore.text import ProgressCallback, no_progress, text_lines
+
+if TYPE_CHECKING:
+    from moses_integration.per_text.context_columns import ContextColumns
 
 
 class EmbeddedToolkit:
@@ -26,12 +30,18 @@ class EmbeddedToolkit:
 
     name = "embedded"
 
-    def __init__(self, processes: int | None = None, scheduler: str | None = None) -> None:
-        """Take the options of `start_workers`."""
-        self._processes, self._scheduler = processes, scheduler
+    def __init__(
+        self, processes: int | None = None, scheduler: str | None = None, columns: ContextColumns | None = None
+    ) -> None:
+        """Take the options of `start_workers`, and the columns of systems with columns in context."""
+        self._processes, self._scheduler, self._columns = processes, scheduler, columns
 
     def __str__(self) -> str:
         return self.name
+
+    def in_context(self, columns: ContextColumns) -> Toolkit:
+        """Return a toolkit that scores each text in memory."""
+        return EmbeddedToolkit(self._processes, self._scheduler, columns)
 
     def check_folder(self, folder: Path) -> None:
         """Accept any name."""
@@ -58,10 +68,11 @@ class EmbeddedToolkit:
         source, seeds = request.source, request.seeds
         sentences, references = read_dev_set(source, request.references)
         self.check(ini, source, request.folder, tunes=True)
-        shared = self._shared(request.folder)
-        with start_tuner(
-            ini, sentences, references, request.settings, self._processes, self._scheduler, shared
-        ) as tuner:
+        if self._columns:
+            request.progress(None, "scoring phrase pairs in context")
+        settings, workers = request.settings, (self._processes, self._scheduler, self._shared(request.folder))
+        scratch = self._scratch(request.folder)
+        with start_tuner(ini, sentences, references, settings, *workers, self._columns, scratch) as tuner:
             for done, seed in enumerate(seeds):
 
                 def progress(share: float | None, text: str, done: int = done, seed: int = seed) -> None:
@@ -79,17 +90,31 @@ class EmbeddedToolkit:
         """Return a folder that all workers share, None for a temporary one of this machine."""
         return folder if self._scheduler is not None else None
 
+    def _scratch(self, folder: Path) -> Path | None:
+        """Return the checkpoint file of the columns."""
+        if self._columns is None:
+            return None
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / "scores"
+
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
-        """Yield a function that translates the text; its decoders stay loaded between calls."""
+        """Yield a function that translates the text; its decoders start at the first call and stay loaded."""
         self.check(ini, source, folder, tunes=False)
         sentences = [words_of(line) for line in text_lines(source)]
-        with start_decoders(ini, sentences, self._processes, self._scheduler, self._shared(folder)) as pool:
-            yield partial(_translate, pool, len(sentences))
+        workers = self._processes, self._scheduler, self._shared(folder)
+        with ExitStack() as stack:
+
+            @cache
+            def start() -> DecoderPool:
+                decoders = start_decoders(ini, sentences, *workers, None, self._columns, self._scratch(folder))
+                return stack.enter_context(decoders)
+
+            yield partial(_translate, start, len(sentences))
 
 
 def _translate(
-    pool: DecoderPool,
+    start: Callable[[], DecoderPool],
     sentences: int,
     weights: Weights,
     output: Path | str,
@@ -101,7 +126,7 @@ def _translate(
     with ExitStack() as stack:
         best = stack.enter_context(open_output(output))
         lists = stack.enter_context(open_output(nbest.path)) if nbest else None
-        results = pool.run(Translating(nbest.size if nbest else 0), weights)
+        results = start().run(Translating(nbest.size if nbest else 0), weights)
         for done, result in enumerate(results, 1):
             unknown += result.unknown
             best.write(result.line.rstrip(b" ") + b"\n")

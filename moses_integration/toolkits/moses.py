@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from moses_integration.building.aligned_corpus import Corpus, read_aligned_corpus
 from moses_integration.building.alignment import HEURISTIC
@@ -21,12 +22,15 @@ from moses_integration.toolkits.moses_tables import (
     require_moses_words,
     write_filtered_system,
 )
-from moses_integration.toolkits.toolkit import NbestRequest, Progress, Translate, TuningRequest
+from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_dev_set
 from moses_integration.tuning.tunings import Tuning, TuningConfig
 from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.text import ProgressCallback, no_progress, text_lines
 from phrasescore.workers import available_cores
+
+if TYPE_CHECKING:
+    from moses_integration.per_text.context_columns import ContextColumns
 
 _TABLES = ("lex.e2f", "lex.f2e", PHRASE_TABLE, REORDERING_TABLE)
 _REFERENCES = "dev.references"
@@ -45,6 +49,12 @@ class MosesToolkit:
 
     def __str__(self) -> str:
         return f"Moses in {self._moses.home}"
+
+    def in_context(self, columns: ContextColumns) -> Toolkit:
+        """Return a toolkit that writes per-text phrase tables."""
+        from moses_integration.per_text.context_toolkit import ContextToolkit
+
+        return ContextToolkit(self, columns)
 
     def check(self, ini: MosesIni, source: Path, folder: Path, *, tunes: bool) -> None:
         """Reject unknown features, names that Moses' scripts cannot handle, and words that Moses would misread."""

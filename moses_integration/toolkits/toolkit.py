@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.ini import MosesIni, Weights
@@ -14,6 +14,9 @@ from moses_integration.tuning.checkpoint import TuningCheckpoint
 from moses_integration.tuning.tunings import Tuning, TuningConfig
 from phrasescore.errors import UserError, spelled
 from phrasescore.text import Log, ProgressCallback, no_log, no_progress
+
+if TYPE_CHECKING:
+    from moses_integration.per_text.context_columns import ContextColumns
 
 ToolkitName = Literal["auto", "moses", "embedded"]
 Progress = Callable[[int, int], None]
@@ -86,6 +89,10 @@ class Toolkit(Protocol):
 
 class BuildingToolkit(Toolkit, Protocol):
     """Also builds tables."""
+
+    def in_context(self, columns: ContextColumns) -> Toolkit:
+        """Return a toolkit for systems with these columns in context."""
+        ...
 
     def check_folder(self, folder: Path) -> None:
         """Raise a UserError if the toolkit cannot work in a folder of this name."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import DecoderPool, start_decoders
 from moses_integration.decoder.position_tags import strip_tags
 from moses_integration.ini import MosesIni
+from moses_integration.per_text.context_sections import with_columns
 from moses_integration.tuning.bleu import References, bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.checkpoint import Step, TuningCheckpoint
@@ -29,6 +31,9 @@ from moses_integration.tuning.tunings import Iteration, Tuning, TuningConfig
 from phrasescore.errors import UserError
 from phrasescore.text import ProgressCallback, no_progress
 from phrasescore.workers import available_cores
+
+if TYPE_CHECKING:
+    from moses_integration.per_text.context_columns import ContextColumns
 
 Floats = NDArray[np.float64]
 
@@ -183,13 +188,16 @@ def start_tuner(
     processes: int | None = None,
     scheduler: str | None = None,
     folder: Path | None = None,
+    columns: ContextColumns | None = None,
+    scratch: Path | None = None,
 ) -> Iterator[Tuner]:
     """Yield a tuner for a dev set.
 
-    `processes`, `scheduler` and `folder` are passed to `start_decoders`. The search for weights runs on this machine.
+    The other arguments are those of `start_decoders`. The search for weights runs on this machine.
     """
-    model = declare_model(ini)
+    model = declare_model(with_columns(ini))
     if not model.tuneable_F.any():
         raise UserError(f"{ini.name}: has no feature that may be tuned; remove tuneable=false from some")
-    with start_decoders(ini, [words_of(line) for line in sentences], processes, scheduler, folder) as pool:
+    words = [words_of(line) for line in sentences]
+    with start_decoders(ini, words, processes, scheduler, folder, None, columns, scratch) as pool:
         yield Tuner(model, pool, references, settings, processes or available_cores())

@@ -77,6 +77,7 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("seeds = [true]", "give different whole numbers"),
         ("seeds = [-1]", "give different whole numbers"),
         ("trainings = 0", "trainings is 0; give a whole number of at least 1"),
+        ("timed = -1", "timed is -1; give a whole number of at least 0"),
         ("rows = ['+CSLM+ENSEMBLE']", "+CSLM+ENSEMBLE has ENSEMBLE without RNN or CTX"),
         ("network = 3", "`network` must be a section"),
         ("[build]\naligner = 'giza'", "aligner is 'giza'; choose one of ibm1"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,13 @@ import pytest
 
 from experiments.ablation.decoding_time import time_translating
 from moses_integration.decoder.declaration import load_model
-from moses_integration.decoder.phrases import Floats, Words
+from moses_integration.decoder.phrases import Floats
 from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.per_text.context_columns import ContextColumns
-from moses_integration.per_text.positions import Position
+from moses_integration.per_text.positions import Positions
 from phrasescore.device import choose_device
 from phrasescore.scoring.occurrences import Column
+from phrasescore.text import no_log
 from tests.conftest import MINI
 
 
@@ -36,11 +36,11 @@ class SlowColumn(ContextColumns):
     columns = (Column("score"),)
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self._clock, self.log = clock, no_log
 
-    def values(self, sentences: Sequence[Words], places: Sequence[Position], scratch: Path) -> Floats:
-        self._clock.seconds += 2.0 * len(sentences)
-        return np.zeros((sum(len(place.phrase.lines) for place in places), 1))
+    def values(self, positions: Positions, scratch: Path) -> Floats:
+        self._clock.seconds += 2.0 * len(positions.sentences)
+        return np.zeros((sum(len(one.phrase.targets) for one in positions if not one.phrase.is_copied), 1))
 
 
 def test_loading_is_left_out_of_the_time_of_a_per_text_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,13 +51,13 @@ def test_loading_is_left_out_of_the_time_of_a_per_text_table(monkeypatch: pytest
         return load_model(*arguments, **options)
 
     monkeypatch.setattr("experiments.timing._cpu_seconds", clock)
-    monkeypatch.setattr("moses_integration.per_text.indexed_system.load_model", slow_load)
+    monkeypatch.setattr("moses_integration.per_text.options_in_context.load_model", slow_load)
     monkeypatch.setattr("experiments.ablation.decoding_time.choose_device", lambda *_: choose_device("cpu", "fp32"))
     ini = MosesIni.read(MINI / "moses.ini")
     add_columns_in_context(ini, 1, 0.2)
     sentences = (MINI / "dev.en").read_bytes().splitlines()[:5]
     cost = time_translating(ini, sentences, SlowColumn(clock))
-    # Five sentences minus the one-word sentence that measures loading, per sentence.
-    assert cost["placing"] == pytest.approx(2.0 * (5 - 1) / 5)
+    # The sentence of one word, which measures loading, is in the text, too.
+    assert cost["placing"] == pytest.approx(2.0)
     assert "loading" not in cost
     assert cost["cold"]["seconds"] == cost["warm"]["seconds"] == cost["placing"]

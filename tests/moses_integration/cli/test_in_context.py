@@ -209,25 +209,6 @@ def test_the_table_of_a_text_translates_as_the_command_does(
     assert capfdbinary.readouterr().out == translations
 
 
-def test_a_long_text_is_translated_part_by_part(
-    tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Decoding a long text in chunks does not change translations or n-best lists.
-
-    Sentence numbers and file names in messages are those of the whole text.
-    """
-    decode = ["decode", str(tuned), "--source", str(small_dev[0]), *EMBEDDED]
-    found = []
-    for size in (1000, 5):
-        monkeypatch.setattr("moses_integration.per_text.context_toolkit._PART", size)
-        out, lists, work = (tmp_path / f"{name}{size}" for name in ("out", "lists", "work"))
-        assert main([*decode, "-o", str(out), "--nbest", str(lists), "5", "--work", str(work)]) == 0
-        assert len([*work.glob("indexed*/moses.ini")]) == -(-12 // size)
-        found.append((out.read_bytes(), [(entry.sentence, entry.words) for entry in read_nbest(lists)]))
-    assert found[0] == found[1]
-    assert {sentence for sentence, _ in found[0][1]} == set(range(12))
-
-
 @pytest.mark.moses
 def test_moses_translates_part_by_part_as_we_do(
     moses_home: Path, tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -277,10 +258,7 @@ def test_moses_tunes_as_we_do_and_by_hand(
     assert (tmp_path / "by-hand").read_bytes() == outputs[0]
 
 
-def test_faults_of_a_long_text_are_reported_by_line(
-    tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("moses_integration.per_text.context_toolkit._PART", 2)
+def test_faults_of_a_text_are_reported_by_line(tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "text"
     text.write_text("the dog\nthe cat\nthe | men\n")
     assert main(["decode", str(tuned), "--source", str(text), "-o", str(tmp_path / "out"), *EMBEDDED]) == 1
@@ -617,7 +595,9 @@ def test_weights_for_the_choice_of_options_are_those_of_all_features(
     assert re.search(rf"damaged\.ini: line \d+: {re.escape(wrong)}", capsys.readouterr().err)
 
 
-def test_a_feature_that_is_added_has_a_part_in_the_choice_of_options(tuned: Path) -> None:
+def test_a_feature_that_is_added_has_a_part_in_the_choice_of_options(
+    tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     model, more = tuned.with_name("cslm"), tuned.with_name("more.ini")
     small = [
         "--order",
@@ -637,6 +617,10 @@ def test_a_feature_that_is_added_has_a_part_in_the_choice_of_options(tuned: Path
     (weight,) = MosesIni.read(more).weights()["CSLM0"]
     assert 0 < weight < 0.2
     assert after == [*before, f"CSLM0= {weight:.6g}"]
+    # A per-text table is for Moses, which has no such feature.
+    text = ["--source", str(small_dev[0]), "--prepared", "-o", str(tmp_path / "table")]
+    assert main(["text-table", str(more), *text]) == 1
+    assert "CSLM0 is a CSLM, which Moses does not have" in capsys.readouterr().err
 
 
 def test_a_network_with_a_part_of_ones_own(small_dev: tuple[Path, Path], tmp_path: Path) -> None:

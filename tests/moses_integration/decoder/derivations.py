@@ -34,7 +34,8 @@ def score_derivations(
             numbers.setdefault(segment, len(numbers))
     pairs = [_phrase_pair(model, sentence, segment) for segment in numbers]
     # Each phrase pair is the only option of its span.
-    options = assemble_options(model, sentence, [(segment.start, segment.end) for segment in numbers], pairs)
+    spans = [(segment.start, segment.end) for segment in numbers]
+    options = assemble_options(model, sentence, spans, [1] * len(pairs), model.joined(pairs))
     begin = [feature.begin(options) for feature in model.context_features]
     scored: dict[int, Derivation] = {}
     by_length = sorted(range(len(derivations)), key=lambda d: len(derivations[d]))

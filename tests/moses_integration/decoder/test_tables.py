@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from moses_integration.decoder.phrases import TargetPhrase
-from moses_integration.decoder.tables import AllPhrases, PhraseTable, ReorderingTable
+from moses_integration.decoder.tables import MappedPhrases, PhraseTable, ReorderingTable
 from moses_integration.ini import score_count
 from phrasescore.errors import UserError
 from phrasescore.table.entry import cut_source
@@ -195,7 +195,7 @@ def test_all_lines_in_a_file_are_those_in_memory(tmp_path: Path) -> None:
     """Also lines of a phrase that are not adjacent, and lines of a table that was read before."""
     (tmp_path / "table").write_bytes(b"a ||| B ||| 0.5\nb c ||| ||| 1\na ||| C ||| 0.25\na ||| D ||| 1 |||\n")
     (tmp_path / "empty").write_bytes(b"")
-    every, phrases = AllPhrases(tmp_path / "lines"), [(b"a",), (b"b", b"c"), (b"b",), ()]
+    every, phrases = MappedPhrases(tmp_path / "lines"), [(b"a",), (b"b", b"c"), (b"b",), ()]
     every.folder.mkdir()
     for name in ("table", "table", "empty"):
         stored = PhraseTable(tmp_path / name, 1, every)

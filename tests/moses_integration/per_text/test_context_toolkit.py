@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from moses_integration.decoder.phrases import Floats, Words
+from moses_integration.decoder.phrases import Floats
 from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.nbest import read_nbest
 from moses_integration.per_text import context_toolkit as toolkit_module
 from moses_integration.per_text.context_columns import ContextColumns
 from moses_integration.per_text.context_sections import keep_option_weights, option_weights
 from moses_integration.per_text.context_toolkit import ContextToolkit
-from moses_integration.per_text.positions import Position
+from moses_integration.per_text.positions import Positions
 from moses_integration.toolkits.embedded import EmbeddedToolkit
-from moses_integration.toolkits.toolkit import NbestRequest
-from phrasescore.files import write_lines
+from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, TuningRequest
+from moses_integration.tuning.tunings import TuningConfig
+from phrasescore.files import read_lines, write_lines
 from phrasescore.scoring.occurrences import Column
 from phrasescore.text import no_log
+from tests.conftest import MINI
 from tests.moses_integration.decoder.small_system import Line, SmallSystem
 
 OPTIONS = 9
@@ -32,10 +33,10 @@ class PrefersLast(ContextColumns):
     columns = (Column("score"),)
 
     def __init__(self) -> None:
-        """Do not load a scorer."""
+        self.log = no_log
 
-    def values(self, sentences: Sequence[Words], positions: Sequence[Position], scratch: Path) -> Floats:
-        targets = [target for position in positions for target in position.phrase.targets]
+    def values(self, positions: Positions, scratch: Path) -> Floats:
+        targets = [target for one in positions if not one.phrase.is_copied for target in one.phrase.targets]
         return np.array([[(int(target[0][1:]) - OPTIONS) / 10] for target in targets])
 
 
@@ -51,14 +52,17 @@ def ini(tmp_path: Path) -> MosesIni:
     return system
 
 
-@pytest.fixture
-def toolkit() -> ContextToolkit:
-    return ContextToolkit(EmbeddedToolkit(1), PrefersLast(), no_log)
+@pytest.fixture(params=["written", "in memory"])
+def toolkit(request: pytest.FixtureRequest) -> Toolkit:
+    return in_context(PrefersLast())[request.param == "in memory"]
 
 
-def test_options_are_those_of_tuning_whatever_the_weights_are(
-    ini: MosesIni, toolkit: ContextToolkit, tmp_path: Path
-) -> None:
+def in_context(columns: ContextColumns) -> tuple[Toolkit, Toolkit]:
+    """Return a toolkit that writes per-text tables, as for Moses, and one that has their options in memory."""
+    return ContextToolkit(EmbeddedToolkit(1), columns), EmbeddedToolkit(1).in_context(columns)
+
+
+def test_options_are_those_of_tuning_whatever_the_weights_are(ini: MosesIni, toolkit: Toolkit, tmp_path: Path) -> None:
     """Options are those of tuning for any weights.
 
     Weights that favour the column may contradict all other features and would choose the worst options.
@@ -79,7 +83,7 @@ def test_options_are_those_of_tuning_whatever_the_weights_are(
 
 
 def test_a_long_text_is_translated_in_parts_as_one(
-    ini: MosesIni, toolkit: ContextToolkit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ini: MosesIni, toolkit: Toolkit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(toolkit_module, "_PART", 2)
     write_lines(tmp_path / "text", [b"a", b"x", b"a"])
@@ -92,3 +96,28 @@ def test_a_long_text_is_translated_in_parts_as_one(
     assert [entry.sentence for entry in read_nbest(tmp_path / "list")] == [0, 0, 1, 2, 2]
     assert shown == sorted(shown)
     assert shown[-1] == (3, 3)
+
+
+class Noise(PrefersLast):
+    """A column of random values, some of them below what a table can hold."""
+
+    def values(self, positions: Positions, scratch: Path) -> Floats:
+        options = sum(len(one.phrase.targets) for one in positions if not one.phrase.is_copied)
+        return np.random.default_rng(1).gumbel(-2.0, 20.0, (options, 1)).clip(max=0.0)
+
+
+def test_options_in_memory_are_those_of_the_written_table(small_dev: tuple[Path, Path], tmp_path: Path) -> None:
+    """Translations, n-best lists and tuned weights are identical."""
+    source, reference = small_dev
+    ini, found = MosesIni.read(MINI / "moses.ini"), []
+    add_columns_in_context(ini, 1)
+    write_lines(tmp_path / "text", [*read_lines(source), b"", b"letter xyzzy the men", b"the the the the"])
+    for number, toolkit in enumerate(in_context(Noise())):
+        work = tmp_path / str(number)
+        work.mkdir()
+        [tuning] = toolkit.tune(ini, TuningRequest(source, [reference], [1], TuningConfig(2, 20, 2), work))
+        with toolkit.translator(ini, tmp_path / "text", work) as translate:
+            unknown = translate(tuning.weights, work / "out", NbestRequest(work / "list", 20))
+        found.append((tuning.weights, tuning.bleu, unknown, (work / "out").read_bytes(), (work / "list").read_bytes()))
+    assert found[0] == found[1]
+    assert b"xyzzy" in found[0][3]

@@ -21,7 +21,7 @@ from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.per_text.context_columns import ContextColumns
 from moses_integration.per_text.indexed_system import IndexedSystem, write_indexed_system
 from moses_integration.per_text.indexed_tables import digest_of_text
-from moses_integration.per_text.positions import Position
+from moses_integration.per_text.positions import Positions
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit
@@ -51,9 +51,9 @@ class Recorded(ContextColumns):
     def __init__(self) -> None:
         """Do not load a scorer."""
 
-    def values(self, sentences: Sequence[Words], positions: Sequence[Position], scratch: Path) -> Floats:
-        self.positions = positions
-        options = [(-position.sentence, -k / 8) for position in positions for k in range(len(position.phrase.targets))]
+    def values(self, positions: Positions, scratch: Path) -> Floats:
+        self.positions = [position for position in positions if not position.phrase.is_copied]
+        options = [(-one.sentence, -k / 8) for one in self.positions for k in range(len(one.phrase.targets))]
         return np.array(options, np.float64).reshape(-1, 2)
 
 
@@ -260,7 +260,7 @@ def test_columns_are_those_of_the_position(tmp_path: Path) -> None:
         (0, 1, 2, (b"a", b"b")),
         (2, 1, 1, (b"a",)),
     ]
-    assert columns.positions[1].phrase.targets == ((b"Q",), (b"S",))
+    assert columns.positions[1].phrase.targets == [(b"Q",), (b"S",)]
     logs = {}
     for line in table_of(indexed):
         source, target, scores = line.rstrip().split(b" ||| ")
@@ -303,7 +303,7 @@ def test_columns_change_the_translation(tmp_path: Path) -> None:
         def __init__(self) -> None:
             """Do not load a scorer."""
 
-        def values(self, sentences: Sequence[Words], positions: Sequence[Position], scratch: Path) -> Floats:
+        def values(self, positions: Positions, scratch: Path) -> Floats:
             # Includes scores above 0 and scores too large for Moses.
             return np.array([[0], [-1000], [0], [1000]], np.float64)
 
@@ -329,7 +329,7 @@ def test_columns_must_be_numbers_for_each_option(tmp_path: Path) -> None:
         def __init__(self, values: Floats) -> None:
             self._values = values
 
-        def values(self, sentences: Sequence[Words], positions: Sequence[Position], scratch: Path) -> Floats:
+        def values(self, positions: Positions, scratch: Path) -> Floats:
             return self._values
 
     (tmp_path / "indexed").mkdir()
@@ -373,11 +373,11 @@ def test_a_fault_leaves_the_system_from_before(tmp_path: Path) -> None:
     class Faulty(Recorded):
         fault: Exception | None = None
 
-        def values(self, sentences: Sequence[Words], positions: Sequence[Position], scratch: Path) -> Floats:
+        def values(self, positions: Positions, scratch: Path) -> Floats:
             scratch.write_bytes(b"scores")
             if self.fault is not None:
                 raise self.fault
-            return super().values(sentences, positions, scratch)
+            return super().values(positions, scratch)
 
     index_lines(tmp_path, small_system(A, B), b"a", columns=Faulty())
     folder = tmp_path / "indexed"
