@@ -250,7 +250,6 @@ def table_probability(entry: Entry, direction: Direction, reader: TableReader) -
 
 
 def _largest(number: int, items: Iterable[_Input]) -> list[_Input]:
-    """Return the largest distinct items, the largest first."""
     heap: list[_Input] = []
     # A table is sorted by source, so targets as inputs occur repeatedly.
     inside: set[_Input] = set()

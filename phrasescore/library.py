@@ -55,8 +55,6 @@ _OCCURRENCES_AT_ONCE = 65_536
 
 @dataclass(frozen=True)
 class _Numbers(Section):
-    """The ranges of arguments of `inspect` and `check`."""
-
     top: int = option(5, "", minimum=1)
     num_features: int | None = option(None, "", minimum=1)
     limit: int | None = option(None, "", minimum=1)
@@ -124,14 +122,12 @@ def lm_train(
 
 
 def _data_options(data: str | Path | ParallelText | None, name: str, prefix: str) -> dict[str, str | Path | None]:
-    """Return the options of the command that name training or validation data."""
     if isinstance(data, ParallelText):
         return {f"{prefix}{side}": path for side, path in vars(data).items()}
     return {name: data}
 
 
 def _call(command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback) -> None:
-    """Run a command of `phrasescore` with options as keyword arguments."""
     from phrasescore.calling import call
     from phrasescore.cli import make_parser
 

@@ -187,8 +187,6 @@ class ProcessPool:
 
 
 class _Process:
-    """A process, its pipe, and the task that it has received."""
-
     def __init__(self, number: int, threads: int) -> None:
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
@@ -241,7 +239,6 @@ def _end_with_parent() -> None:
 
 
 def _outcome(task: bytes, item: bytes) -> bytes:
-    """Return the pickled outcome of a task: (result, None) or (None, error)."""
     try:
         return pickle.dumps((run_pickled(task, item), None), pickle.HIGHEST_PROTOCOL)
     except BaseException as error:

@@ -104,7 +104,6 @@ class ResumableOutput:
             self.note = f"{self._name}: {self._compared(len(lines))}"
 
     def _compared(self, left: int) -> str:
-        """Return what happens to the `left` chunks of the interrupted run, for a message."""
         if not self.chunks:
             return "starting over, because the work of an earlier run is damaged"
         damaged = left - len(self.chunks)
@@ -239,7 +238,6 @@ def _remove(*paths: Path) -> None:
 
 
 def _require_same(name: str, before: Mapping[str, Any], fingerprint: Mapping[str, Any]) -> None:
-    """Check that an interrupted run has the fingerprint of this run; `name` is the output, for messages."""
     now = {"format": FORMAT, **fingerprint}
     changes = [f"{key} {_shown(old)} (now {_shown(new)})" for key, old, new in _changes(before, now)]
     if changes:

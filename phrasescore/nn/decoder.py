@@ -239,7 +239,6 @@ class RecurrentDecoder(Decoder):
 
 
 def _units(config: ModelConfig, word: int, context: int) -> tuple[RecurrentUnit, nn.ModuleList]:
-    """Return the lowest unit, which reads words and the context, and the units above it."""
     build = UNITS[config.decoder_unit]
     upper = [build(config.hidden, config.hidden, 0, config.biases) for _ in range(config.decoder_layers - 1)]
     with warnings.catch_warnings():
@@ -249,7 +248,6 @@ def _units(config: ModelConfig, word: int, context: int) -> tuple[RecurrentUnit,
 
 
 def _shared_units(config: ModelConfig, encoder: Encoder, context: int) -> tuple[RecurrentUnit, nn.ModuleList]:
-    """Return the units of the encoder, lowest first."""
     identical = (config.encoder_unit, config.encoder_layers) == (config.decoder_unit, config.decoder_layers)
     if not isinstance(encoder, RecurrentEncoder) or not identical or config.directions != "forward" or context:
         raise UserError(

@@ -160,7 +160,6 @@ class RecurrentEncoder(Encoder):
         return torch.split(together, [len(words_N) for words_N in words])
 
     def _read(self, unit: RecurrentUnit, reading: Reading, x_Ne: Tensor) -> Tensor:
-        """Return the states of all nodes, [A, s]."""
         h_Rs = self.embedding.words.weight.new_zeros(reading.starts, unit.state)
         inputs = unit.project(self.dropout(x_Ne)).split(reading.tree.sizes)
         return torch.cat((h_Rs, unit.unroll(h_Rs, reading.tree.parents, inputs)))

@@ -262,7 +262,6 @@ class TransformerDecoder(Decoder):
         return s_BTd[row_A, level_A]
 
     def _read(self, state: TransformerState, words_BT: Tensor) -> tuple[Tensor, TransformerState]:
-        """Return the outputs after further words, [B, T, d], and the state."""
         assert self.embedding is not None
         # One layer at a time, because rows may be many more than phrases.
         source = (take_rows(kv_S2hLk, state.source_B) for kv_S2hLk in state.source)

@@ -110,7 +110,7 @@ class Annotation:
         return self.scoring.scorer.factors or SURFACE
 
     def _checked(self, block: Block, counts: Counts) -> Chunk:
-        """Parse the lines of a chunk; return those to write, without the score to replace."""
+        """Return the lines to write, without the score to replace."""
         checker = LineChecker(
             self.table,
             keep_faulty=self.keep_faulty,

@@ -234,7 +234,6 @@ class EncoderDecoderScorer(PhraseScorer):
         return finish
 
     def _log_probs(self, batch: PairBatch) -> Tensor:
-        """Return ln p of each pair of a batch by each network, [M, P]."""
         with self.device.products():
             return torch.stack([network.pair_scores(batch) for network in self.networks])
 
@@ -244,7 +243,6 @@ class EncoderDecoderScorer(PhraseScorer):
 
 
 def _require_compatible(models: Sequence[TrainedModel]) -> None:
-    """Check that networks have the same direction, factors and vocabularies."""
     first = models[0]
     for model in models:
         for name, one, other in (

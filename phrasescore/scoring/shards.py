@@ -110,7 +110,6 @@ def _require_all_of_one(shards: Sequence[tuple[_Description, Path]]) -> None:
 
 
 def _copy(description: _Description, path: Path, stream: BinaryIO) -> None:
-    """Copy the bytes of a shard and verify its digest."""
     digest = hashlib.sha256()
     with open_regular(path) as file:
         while data := file.read(_BYTES_AT_ONCE):

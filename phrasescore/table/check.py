@@ -90,8 +90,6 @@ def check_table(
 
 
 class _Checker:
-    """Checks one entry after another."""
-
     def __init__(self, expected_columns: int | None) -> None:
         self.report = TableReport()
         self.expected_columns = expected_columns

@@ -191,8 +191,6 @@ def _count_pairs(block: Block) -> float:
 
 @dataclass(frozen=True)
 class _Valuing:
-    """The task of giving the lines of a chunk values."""
-
     table: str
     criterion: Criterion
     keep_faulty: bool
@@ -226,7 +224,6 @@ class _Valuing:
 
 
 def _counts(table: str | Path, chunks: Sequence[dict[str, Any]]) -> Pruned:
-    """Return the counts of the first pass, which found at least one valid line."""
     counts = Pruned(
         lines_read=sum(facts["lines"] for facts in chunks),
         faulty_lines=sum(facts["faulty"] for facts in chunks),
@@ -297,7 +294,6 @@ def _nth_largest(key_N: NDArray[Any], among_N: Bools, count: int) -> Any:
 
 
 def _with_marks(blocks: Iterable[Block], kept_N: Bools) -> Iterator[tuple[Block, Bools]]:
-    """Yield each block, and which of its lines to keep."""
     first = 0
     for block in blocks:
         # The continuation of a line has its mark.
@@ -308,8 +304,6 @@ def _with_marks(blocks: Iterable[Block], kept_N: Bools) -> Iterator[tuple[Block,
 
 @dataclass(frozen=True)
 class _Copying:
-    """The task of copying lines of a chunk."""
-
     compression: str | None
 
     def __call__(self, item: tuple[Block, Bools]) -> tuple[bytes, float | None]:

@@ -224,7 +224,6 @@ class RunState:
         self._ranks.wait()
 
     def _tensors(self) -> dict[str, Tensor]:
-        """Return the states of network and optimiser."""
         tensors = {_NETWORK + name: tensor for name, tensor in self._network.state_dict().items()}
         return tensors | {_OPTIMISER + name: tensor for name, tensor in optimiser_tensors(self._optimiser).items()}
 
