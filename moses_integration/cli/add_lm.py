@@ -10,7 +10,6 @@ from moses_integration.ini import add_feature, first_weight
 from moses_integration.per_text.context_sections import keep_option_weights, networks_of, with_columns
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.errors import UsageError, spelled
 from phrasescore.files import require_writable
 from phrasescore.model_files import LANGUAGE_MODEL, read_description
 
@@ -29,9 +28,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     options.add_path(parser, "--model", "FOLDER", "model folder of `phrasescore lm train`", required=True)
     options.add_backoff_option(parser, "that of the first KENLM feature")
     options.add_unnormalised_option(parser)
-    options.add_path(parser, "--cache", "FILE", "keep scores of n-grams in this file, which later runs reuse")
-    text = "size of a new cache; an MB holds 131,000 n-grams (default: 256)"
-    parser.add_argument("--cache-size", type=options.positive, metavar="MB", help=text)
     system_options.add_weight_option(parser, "of the feature", "language model")
     system_options.add_ini_output(parser)
     parser.set_defaults(run=run)
@@ -41,19 +37,14 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.decoder.cslm import NeuralLanguageModelFeature
     from moses_integration.decoder.declaration import declare_model
-    from phrasescore.lm.ngram_cache import DEFAULT_MEGABYTES, NgramCache
 
-    if args.cache_size and not args.cache:
-        raise UsageError(f"{spelled('cache_size')}: is the size of a file of scores; give {spelled('cache')}, too")
-    require_writable(args.output, inputs=(args.ini, args.backoff, args.cache))
+    require_writable(args.output, inputs=(args.ini, args.backoff))
     reporter = Reporter(quiet=False)
     ini = system_options.read_ini(args.ini, reporter, outputs=[args.output], networks=[args.model])
     backoff = args.backoff or ini.language_model()
     arguments = {"path": args.model, "backoff": backoff}
     if args.unnormalised:
         arguments["unnormalised"] = "true"
-    if args.cache:
-        arguments["cache"] = args.cache
     others = ini.weights_of_features()
     kind = "NNJM" if "source_vocabulary" in read_description(args.model, LANGUAGE_MODEL) else "CSLM"
     label = next(name for name in (f"{kind}{number}" for number in count()) if name not in others)
@@ -65,9 +56,6 @@ def run(args: argparse.Namespace) -> int:
     declare_model(with_columns(ini))
     NeuralLanguageModelFeature(label, args.model, backoff, unnormalised=args.unnormalised).load()
     ini.require_valid_at(args.output)
-    if args.cache:
-        # Create the cache after all checks, because it takes much disk space.
-        NgramCache(args.cache, args.cache_size or DEFAULT_MEGABYTES)
     ini.write(args.output)
     reporter.log(f"{args.output}: written, with {args.model} as {label}, backed off by {backoff}")
     return 0

@@ -23,13 +23,11 @@ from numpy.lib.stride_tricks import sliding_window_view
 from moses_integration.decoder.context import ContextFeature, LanguageModel
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from phrasescore.errors import UserError
-from phrasescore.files import sha256_of
 from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
 from phrasescore.lm.ngrams import affiliations, distinct_rows, source_windows
-from phrasescore.model_files import are_log_probs
 from phrasescore.phrases import Ids
 from phrasescore.vocabulary import UNKNOWN
-from phrasescore.words import hash_word, quote
+from phrasescore.words import quote
 
 if TYPE_CHECKING:
     from moses_integration.decoder.tables import Wanted
@@ -49,17 +47,14 @@ class NeuralLanguageModelFeature(ContextFeature):
     # The score of a sentence depends on its batch by about 1e-6.
     decimals = 4
 
-    def __init__(
-        self, label: str, path: Path, backoff: Path, *, unnormalised: bool = False, cache: Path | None = None
-    ) -> None:
+    def __init__(self, label: str, path: Path, backoff: Path, *, unnormalised: bool = False) -> None:
         """Make the feature.
 
         `backoff` is an n-gram model for words outside the shortlist and for estimates of phrases without context. With
-        `unnormalised`, the network's outputs are ln p. `cache` is a file of n-gram scores; None keeps them in memory.
+        `unnormalised`, the network's outputs are ln p.
         """
         super().__init__(label)
-        self.path, self.backoff = path, backoff
-        self.unnormalised, self.cache = unnormalised, cache
+        self.path, self.backoff, self.unnormalised = path, backoff, unnormalised
         self.queries = self.served = 0
         """Distinct n-grams requested per batch, summed over batches, and how many of them the cache served."""
 
@@ -72,13 +67,7 @@ class NeuralLanguageModelFeature(ContextFeature):
         self._scorer = NeuralLmScorer.load(self.path, device, self.backoff, unnormalised=self.unnormalised)
         self._estimator = LanguageModel(self.label, self.backoff)
         self._estimator.load()
-        self._cache = NgramCache(self.cache)
-        self._scorer.norms = NgramCache()
-        # Ids of words outside the shortlist differ between processes, so cache keys use hashes of the words.
-        self._keys = list(range(self._scorer.shortlist))
-        # Several models may share a file.
-        parts = (self._scorer.fingerprint, sha256_of(self.backoff), self.unnormalised) if self.cache else ()
-        self._seed = hash_word(" ".join(map(str, parts)).encode())
+        self._cache, self._scorer.norms = NgramCache(), NgramCache()
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
         """Return zeros, because the network needs context, and ln p under the back-off model as the estimate."""
@@ -88,8 +77,7 @@ class NeuralLanguageModelFeature(ContextFeature):
     def begin(self, options: Options) -> int:
         numbers: dict[tuple[int, tuple[int, ...]], int] = {}
         self._phrase_O = np.array([numbers.setdefault(key, len(numbers)) for key in self._phrases(options)], np.int64)
-        words = [[self._word_id(word) for word in options.phrases[phrase]] for phrase, _ in numbers]
-        self._key_of_word = np.array(self._keys, np.uint64)
+        words = [[self._scorer.word_id(word) for word in options.phrases[phrase]] for phrase, _ in numbers]
         self._length_T = np.array([len(phrase) for phrase in words], np.int64)
         self._words_TL, self._position_TL = np.zeros((2, len(words), self._length_T.max(initial=0)), np.int32)
         is_word_TL = np.arange(self._words_TL.shape[1]) < self._length_T[:, None]
@@ -164,8 +152,7 @@ class NeuralLanguageModelFeature(ContextFeature):
         keys_Q = self._keys_of(ngrams_Qn, position_Q)
         distinct_D, first_D, number_Q = np.unique(keys_Q, return_index=True, return_inverse=True)
         scores_D = self._cache.find(distinct_D)
-        # Impossible scores of a damaged file are computed again, too.
-        new_U = np.flatnonzero(~(np.isfinite(scores_D) if self.unnormalised else are_log_probs(scores_D)))
+        new_U = np.flatnonzero(np.isnan(scores_D))
         query_U = first_D[new_U]
         contexts_Uc = np.concatenate([self._window_Fw[position_Q[query_U]], ngrams_Qn[query_U, :-1]], axis=1)
         scores_D[new_U] = self._scorer.log_probs(contexts_Uc, ngrams_Qn[query_U, -1])
@@ -177,10 +164,4 @@ class NeuralLanguageModelFeature(ContextFeature):
 
     def _keys_of(self, ngrams_Qn: Ids, position_Q: Ids | Indices) -> Keys:
         window_Q1 = self._key_of_window_F[position_Q][:, None]
-        return ngram_keys(np.concatenate([window_Q1, self._key_of_word[ngrams_Qn]], axis=1), self._seed)
-
-    def _word_id(self, word: bytes) -> int:
-        number = self._scorer.word_id(word)
-        if number == len(self._keys):
-            self._keys.append(hash_word(word))
-        return number
+        return ngram_keys(np.concatenate([window_Q1, ngrams_Qn.astype(np.uint64)], axis=1))

@@ -52,7 +52,6 @@ def _neural_language_model(ini: MosesIni, line: FeatureLine) -> Feature:
         ini.path_of(line),
         ini.path_of(line, "backoff"),
         unnormalised=_truth(line, "unnormalised", default=False),
-        cache=ini.path_of(line, "cache") if "cache" in line.arguments else None,
     )
 
 
@@ -80,7 +79,7 @@ KINDS = {
         lambda ini, line: LanguageModel(line.label, ini.path_of(line)), ("path", "order", "factor", "lazyken", "load")
     ),
     "CSLM": FeatureKind(
-        _neural_language_model, ("path", "order", "factor", "backoff", "cache", "unnormalised"), is_of_moses=False
+        _neural_language_model, ("path", "order", "factor", "backoff", "unnormalised"), is_of_moses=False
     ),
 }
 _USE_TEXT = "name the text table in a PhraseDictionaryMemory line"

@@ -32,12 +32,11 @@ _MODELS = ("path", "backoff")
 """Arguments that name files or folders of models."""
 PATHS = (
     *_MODELS,
-    "cache",
     *("file", "source-path", "target-path", "deseg-path", "path_head_lm", "path_label_lm", "cblm-file", "cbtm-file"),
     *("source-vocabulary", "target-vocabulary", "source_vocab", "target_vocab", "source-word-list", "target-word-list"),
     *("label-set-file", "unknown-word-labels-file", "input-vocab-file", "output-vocab-file"),
 )
-"""Arguments that name files or folders: models, a cache (which need not exist), and files of rare Moses features."""
+"""Arguments that name files or folders: models, and files of rare Moses features."""
 _ENDINGS = ("", ".gz", ".minphr", ".minlexr", ".binphr.idx", ".binlexr.idx")
 """Suffixes that Moses appends to a path (LexicalReorderingTable.cpp, PhraseDictionaryCompact.cpp, PDTAimp.cpp)."""
 

@@ -43,7 +43,7 @@ SETTINGS = {"settings.toml", "lm.toml"}
 DECODING = {"decode", "decoder", "text-table", "tune"}
 TEXTS = {"train.en", "train.fr", "dev.en", "dev.fr", "dev.out"}
 _SYSTEM_TEXT = ("system/preparation.json", "system/truecase.en", "system/truecase.fr")
-FOUND = {*NETWORKS, "cslm.cache", *_SYSTEM_TEXT}
+FOUND = {*NETWORKS, *_SYSTEM_TEXT}
 """Programs that look for an input in a folder themselves; a named pipe there is not meant to be read."""
 _SYSTEM = (COLUMN_INI, ANNOTATED, REORDERING, ARPA, *_SYSTEM_TEXT)
 
@@ -411,10 +411,10 @@ COMMANDS = {
     ),
     "decoder": Command(
         ("phrasescore-decoder", "-f", LM_INI, "-i", "dev.en", "-n-best-list", "out.nbest", "5", "distinct", "-v", "0"),
-        ("dev.en", LM_INI, ANNOTATED, REORDERING, ARPA, *LM, "cslm.cache", "cslm.cache"),
+        ("dev.en", LM_INI, ANNOTATED, REORDERING, ARPA, *LM),
         lambda folder, out: [out, readers.read(folder / "out.nbest")],
         _decoded("-", "out.nbest"),
-        ("out.nbest", "cslm.cache"),
+        ("out.nbest",),
     ),
     "tune": Command(
         (

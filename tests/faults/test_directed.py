@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-import numpy as np
 import pytest
 
 from tests.faults import mutations, readers
@@ -105,20 +104,6 @@ def not_finite(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-4] + b"\0\0\xc0\x7f")
 
 
-def scores_of_cache(value: float) -> Change:
-    """Replace all scores in a cache with one number."""
-
-    def change(path: Path) -> None:
-        before = path.read_bytes()
-        entries = np.frombuffer(before[64:], "<u8")
-        tags, score = entries >> np.uint64(32), np.float32(value).view(np.uint32)
-        assert tags.any()
-        path.write_bytes(before[:64] + np.where(tags > 0, tags << np.uint64(32) | np.uint64(score), 0).tobytes())
-
-    change.__name__ = f"scores={value}"
-    return change
-
-
 def looping_link_to_write(path: Path) -> None:
     """Replace an output with a symbolic link to itself."""
     path.symlink_to(path.name)
@@ -138,7 +123,7 @@ UNTRUSTED = [
     *(Directed(name, "model/config.json", mutated(mutations.pipe)) for name in ("annotate", "inspect", "translate")),
     *(Directed(name, "model/config.json", mutated(mutations.bomb)) for name in ("annotate", "inspect")),
     *(Directed(name, "lm/config.json", mutated(mutations.pipe)) for name in ("lm-score", "decoder", "lm-train-on")),
-    *(Directed("decoder", path, mutated(mutations.pipe)) for path in ("cslm.cache", "lm/weights.safetensors")),
+    Directed("decoder", "lm/weights.safetensors", mutated(mutations.pipe)),
     Directed("decode", "system/preparation.json", mutated(mutations.bomb)),
     Directed("train-on", CHECKPOINT, mutated(mutations.pipe)),
     Directed("score", "model/vocab.source.txt", mutated(mutations.device)),
@@ -189,7 +174,6 @@ NUMBERS = [
     ),
     *(Directed("rescore", f"{name}/weights.safetensors", exponent_flipped) for name in ("model", "lm")),
     *(Directed("train-on", CHECKPOINT, change) for change in (exponent_flipped, not_finite)),
-    *(Directed("decoder", "cslm.cache", scores_of_cache(value), None) for value in (np.nan, -np.inf, np.inf, 1090.0)),
     *(Directed(name, ARPA, replaced(r"-[0-9.]+\tla\t", "-inf\tla\t"), None) for name in ("decode", "lm-score")),
     *(Directed(name, ARPA, replaced(r"-[0-9.]+\tla\t", "nan\tla\t"), None) for name in ("decode", "lm-score")),
     *(

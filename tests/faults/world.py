@@ -79,19 +79,7 @@ _MAKING = (
         for number, part in enumerate(PARTS, 1)
     ),
     ("phrasescore-smt", "add-column", INI, "--table", ANNOTATED, "-o", COLUMN_INI),
-    (
-        "phrasescore-smt",
-        "add-lm",
-        COLUMN_INI,
-        "--model",
-        "lm",
-        "--cache",
-        "cslm.cache",
-        "--cache-size",
-        "1",
-        "-o",
-        LM_INI,
-    ),
+    ("phrasescore-smt", "add-lm", COLUMN_INI, "--model", "lm", "-o", LM_INI),
     ("phrasescore-decoder", "-f", LM_INI, "-i", "dev.en", "-v", "0"),
     ("phrasescore-smt", *DECODE, "--nbest", "dev.nbest", "5", "-o", "dev.out"),
 )

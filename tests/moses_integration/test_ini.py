@@ -192,18 +192,14 @@ def test_adding_a_feature(tmp_path: Path) -> None:
     assert [line for line in ini.lines if line not in added] == before.lines
     moved = ini.with_absolute_paths()
     assert moved.path_of(moved.feature("CSLM0")) == tmp_path / "cslm"
-    ini.set_argument("CSLM0", "cache", "scores")
-    moved = ini.with_absolute_paths()
-    assert moved.path_of(moved.feature("CSLM0"), "cache") == tmp_path / "scores"
     ini.set_argument("CSLM0", "cblm-file", "words")
     moved = ini.with_absolute_paths()
     assert moved.path_of(moved.feature("CSLM0"), "cblm-file") == tmp_path / "words"
     ini.remove_argument("CSLM0", "cblm-file")
-    ini.set_argument("CSLM0", "not-cache", "x")
-    ini.remove_argument("CSLM0", "cache")
+    ini.set_argument("CSLM0", "other", "x")
     ini.remove_argument("CSLM0", "nothing")
-    assert ini.feature("CSLM0").arguments.keys() == {"name", *arguments, "not-cache"}
-    ini.remove_argument("CSLM0", "not-cache")
+    assert ini.feature("CSLM0").arguments.keys() == {"name", *arguments, "other"}
+    ini.remove_argument("CSLM0", "other")
     assert [line for line in ini.lines if line not in added] == before.lines
     for label, message in (("CSLM0", "already has a feature CSLM0"), ("a_b", "cannot tune")):
         text = ini.to_bytes()
@@ -520,7 +516,7 @@ def test_without_a_working_directory(tutorial: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".minphr", ".minlexr", ".binphr.idx", ".binlexr.idx"])
 def test_suffixes_that_moses_appends(ending: str, tmp_path: Path) -> None:
-    (tmp_path / "moses.ini").write_text("[feature]\nA path=x\nB backoff=sub cache=not-yet\n")
+    (tmp_path / "moses.ini").write_text("[feature]\nA path=x\nB backoff=sub\n")
     (tmp_path / "sub").mkdir()
     ini = MosesIni.read(tmp_path / "moses.ini")
     with pytest.raises(UserError, match="line 2: path=x does not exist"):

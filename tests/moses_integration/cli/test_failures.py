@@ -295,7 +295,6 @@ def test_options_without_effect_are_rejected(
         (["add-column", "FOLDER/lost.ini", "--table", "FOLDER/cut.gz", "-o", "FOLDER/cut.gz"], "cut.gz"),
         ([*RESCORE, "--weights", "x", "--scorer", "X=FOLDER/three", "-o", "FOLDER/three"], "three"),
         (["add-lm", "FOLDER/lost.ini", "--model", "m", "--backoff", "FOLDER/two", "-o", "FOLDER/two"], "two"),
-        (["add-lm", "FOLDER/lost.ini", "--model", "m", "--cache", "FOLDER/two", "-o", "FOLDER/two"], "two"),
         (
             ["add-lm", "FOLDER/lost.ini", "--model", "FOLDER", "--backoff", "x", "-o", "FOLDER/config.json"],
             "config.json",

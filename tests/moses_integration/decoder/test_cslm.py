@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import shutil
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.torch import load_file
 
 from moses_integration.decoder.cslm import NeuralLanguageModelFeature
 from moses_integration.decoder.graph import SearchGraph
@@ -25,7 +22,6 @@ from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.tune import start_tuner
 from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.errors import UserError
-from phrasescore.model_folder import save_tensors
 from tests.moses_integration.decoder.searching import (
     NARROW,
     TOLERANCE,
@@ -168,62 +164,6 @@ def test_states_are_the_last_words(feature: NeuralLanguageModelFeature) -> None:
     assert one[0] != one[2]
     _, again = feature.extend(states, np.full(4, 5), is_end=True)
     assert len(set(again.tolist())) == 1
-
-
-def test_decoders_share_a_file(tmp_path: Path, language_models: list[Path], neural_model: Path) -> None:
-    """Decoders share a cache file, although words outside the shortlist have different ids in each decoder."""
-    phrases: list[Words] = [(b"A", b"B"), (b"other", b"unknown"), (b"unknown", b"A"), (b"<eos>", b"B")]
-    found = []
-    for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
-        feature = NeuralLanguageModelFeature("N0", neural_model, language_models[1], cache=tmp_path / "cache")
-        feature.load()
-        start = feature.begin(options_of([phrases[number] for number in order]))
-        scores, _ = feature.extend(np.full(4, start), np.argsort(order), is_end=True)
-        found.append(scores)
-    assert (found[0] == found[1]).all()
-    assert feature.served == feature.queries == 12
-
-
-@pytest.mark.parametrize("unnormalised", [False, True])
-def test_impossible_cached_scores_are_computed_again(
-    tmp_path: Path, language_models: list[Path], neural_model: Path, unnormalised: bool
-) -> None:
-    """Impossible cached scores are recomputed; without normalisation, a score above 0 is possible."""
-    feature = NeuralLanguageModelFeature(
-        "N0", neural_model, language_models[1], unnormalised=unnormalised, cache=tmp_path / "cache"
-    )
-    feature.load()
-    feature.begin(options_of([]))
-    asked = np.full((1, 4), 2, np.int32), np.zeros(1, np.int32)
-    expected = feature._log_probs(*asked)
-    for score in (np.nan, np.inf, -np.inf, 1.0):
-        # The file holds the last score.
-        feature._cache._entries_SW[:] = 0
-        feature._cache.add(feature._keys_of(*asked), np.array([score], np.float32))
-        is_possible = score == 1.0 and unnormalised
-        assert feature._log_probs(*asked) == (1.0 if is_possible else pytest.approx(expected))
-        assert feature.served == is_possible
-
-
-def test_models_that_share_a_file_have_separate_scores(
-    tmp_path: Path, language_models: list[Path], neural_model: Path
-) -> None:
-    """Models that share a cache file have separate scores.
-
-    They differ in the back-off model, in the network or in the normalisation.
-    """
-    changed = tmp_path / "changed"
-    shutil.copytree(neural_model, changed)
-    weights = load_file(changed / "weights.safetensors")
-    save_tensors(changed, {**weights, "second.bias": weights["second.bias"] + 1})
-    for network, backoff, unnormalised in product((neural_model, changed), language_models[:2], (False, True)):
-        for served in (0, 1):
-            feature = NeuralLanguageModelFeature(
-                "N0", network, backoff, unnormalised=unnormalised, cache=tmp_path / "cache"
-            )
-            feature.load()
-            feature.extend(np.array([feature.begin(options_of([(b"A",)]))]), np.array([0]), is_end=False)
-            assert (feature.queries, feature.served) == (1, served)
 
 
 @dataclass(frozen=True)
