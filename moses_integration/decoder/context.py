@@ -67,7 +67,7 @@ class LanguageModel(ContextFeature):
 
     KenLM's states and words are numbered, so that all candidates of a stack advance by one word in a few operations on
     arrays. A direct-mapped cache keeps recent *steps*, from a state by a word to a score and the next state, because
-    calls of KenLM are most of the time.
+    calls of KenLM take much of the time.
     """
 
     def __init__(self, label: str, path: Path) -> None:
@@ -94,6 +94,7 @@ class LanguageModel(ContextFeature):
         self._words = _WordNumbers()
         self._cached_key = np.full(_CACHED, -1, np.int64)
         self._cached_score, self._cached_state = np.zeros(_CACHED), np.zeros(_CACHED, np.int64)
+        self._asking = np.zeros(_CACHED, np.int64)
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
         """Return ln p of the words whose n-gram is inside the phrase; estimate the others by shorter n-grams."""
@@ -119,7 +120,15 @@ class LanguageModel(ContextFeature):
         (long,) = np.nonzero(self._length_P > self._context)
         self._end_P = np.full(len(options.phrases), _NO_STATE)
         _, self._end_P[long] = self._walk(np.full(len(long), self._nothing), self._word_LP[:, long])
+        self._first_P = self._walk(np.full(len(options.phrases), self._nothing), self._word_LP[:1])[0].sum(axis=0)
         return self._start
+
+    def first_words(self, states_N: Indices, options_N: Indices) -> Floats:
+        """Return ln p of the first words of options after these states, less their ln p without context [N]."""
+        phrases_N = self._phrase_O[options_N]
+        score_1N, _ = self._walk(states_N, self._word_LP[:1, phrases_N])
+        first_N: Floats = score_1N.sum(axis=0) - self._first_P[phrases_N]
+        return first_N * LN_10
 
     def extend(self, states_N: Indices, options_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return ln p of the words whose n-gram starts before the phrase, plus `</s>` at the end, and new states."""
@@ -129,36 +138,44 @@ class LanguageModel(ContextFeature):
         end_N = self._end_P[phrases_N]
         state_N = np.where(end_N == _NO_STATE, state_N, end_N)
         if is_end:
-            has_words_N = self._length_P[phrases_N] > 0
-            score_N[has_words_N] += self._step(state_N[has_words_N], np.array(_END))[0]
+            end_1N = np.where(self._length_P[None, phrases_N] > 0, _END, 0)
+            score_N += self._walk(state_N, end_1N)[0][0]
         return score_N[:, None] * LN_10, state_N
 
     def _walk(self, state_N: Indices, word_LN: Indices) -> tuple[Floats, Indices]:
         score_LN, state_N = np.zeros(word_LN.shape), state_N.copy()
         for score_N, word_N in zip(score_LN, word_LN, strict=True):
-            (word,) = np.nonzero(word_N)
+            (word,) = word_N.nonzero()
             score_N[word], state_N[word] = self._step(state_N[word], word_N[word])
+        require_log_probs(score_LN, self.path)
         return score_LN, state_N
 
     def _step(self, state_N: Indices, word_N: Indices) -> tuple[Floats, Indices]:
         key_N = (state_N << _WORD_BITS) + word_N
         slot_N = key_N % _CACHED
         score_N, next_N = self._cached_score[slot_N], self._cached_state[slot_N]
-        (new,) = np.nonzero(self._cached_key[slot_N] != key_N)
-        if len(new):
-            keys, key_n = np.unique(key_N[new], return_inverse=True)
-            scores, states = map(np.array, zip(*map(self._ask, keys.tolist()), strict=True))
-            require_log_probs(scores, self.path)
+        (new,) = (self._cached_key[slot_N] != key_N).nonzero()
+        while len(new):
             slot_n = slot_N[new]
-            score_N[new] = self._cached_score[slot_n] = scores[key_n]
-            next_N[new] = self._cached_state[slot_n] = states[key_n]
-            self._cached_key[slot_n] = key_N[new]
+            # KenLM is asked for one row per slot. The other rows have the same key, except for rare collisions.
+            self._asking[slot_n] = new
+            asked = new[self._asking[slot_n] == new]
+            slots = slot_N[asked]
+            self._cached_score[slots], self._cached_state[slots] = self._ask(state_N[asked], word_N[asked])
+            self._cached_key[slots] = key_N[asked]
+            score_N[new], next_N[new] = self._cached_score[slot_n], self._cached_state[slot_n]
+            new = new[self._cached_key[slot_n] != key_N[new]]
         return score_N, next_N
 
-    def _ask(self, key: int) -> tuple[float, int]:
-        (state, word), after = divmod(key, 1 << _WORD_BITS), self._new_state()
-        score = self._model.BaseScore(self._states[state], self._words.texts[word], after)
-        return score, self._number(after)
+    def _ask(self, states: Indices, words: Indices) -> tuple[list[float], list[int]]:
+        """Ask KenLM for the results of `_step`."""
+        score, new_state, before, texts = self._model.BaseScore, self._new_state, self._states, self._words.texts
+        scores, following = [], []
+        for state, word in zip(states.tolist(), words.tolist(), strict=True):
+            after = new_state()
+            scores.append(score(before[state], texts[word], after))
+            following.append(self._number(after))
+        return scores, following
 
     def _number(self, state: kenlm.State) -> int:
         number = self._state_numbers.setdefault(state, len(self._states))

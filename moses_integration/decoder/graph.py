@@ -38,7 +38,7 @@ class Hypotheses(NamedTuple):
     """States of the context features after the hypothesis."""
 
     def take(self, indices: Indices) -> Hypotheses:
-        return Hypotheses._make(column[indices] for column in self)
+        return Hypotheses._make([column.take(indices, axis=0) for column in self])
 
 
 def _joined(parts: Iterable[Hypotheses]) -> Hypotheses:
@@ -108,7 +108,14 @@ class SearchGraph:
     # Derivations
 
     def best(self) -> Derivation | None:
-        return next(iter(self.n_best(1, distinct=False)), None)
+        if not len(self._last):
+            return None
+        hypothesis, way = int(self._last[self.kept.score_N[self._last].argmax()]), list[int]()
+        score = float(self.kept.score_N[hypothesis])
+        while hypothesis != self.root:
+            way.append(hypothesis)
+            hypothesis = int(self.kept.back_N[hypothesis])
+        return self._derivations([(score, way)])[0]
 
     def n_best(self, size: int, distinct: bool) -> list[Derivation]:
         """Return the best derivations, best first; with `distinct`, only the best one of each translation.

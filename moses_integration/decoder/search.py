@@ -2,8 +2,10 @@
 
 Stack k holds hypotheses that cover k source words. Its candidates are all *moves* (a hypothesis of an earlier stack and
 a span that it may cover next) with each option of the span, as arrays. A candidate is first ranked by its score with
-an estimate in place of the language models. The best `pop_limit` candidates are scored exactly, in one batch, then
-recombined and pruned to the stack size. This is cube pruning (Chiang 2007, Huang & Chiang 2007;
+an estimate in place of the language models. The best `pop_limit` candidates are ranked again after the first word of
+the option is scored in its context. The best of these are scored exactly, in one batch, then recombined and pruned to
+the stack size. N-grams are cheap enough for this; with other context features, and for n-best lists, all `pop_limit`
+candidates are scored exactly. This is cube pruning (Chiang 2007, Huang & Chiang 2007;
 moses/SearchCubePruning.cpp) with pops in the order of the estimate instead of neighbourhoods. Without a pop limit all
 candidates are scored, as in Moses' normal search, except that the beam also prunes stacks that are not full.
 
@@ -21,11 +23,13 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_integration.decoder.context import LanguageModel
 from moses_integration.decoder.graph import Hypotheses, SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Indices, Words
@@ -37,6 +41,8 @@ from phrasescore.phrases import ranges
 Coverages = NDArray[Any]
 """Sets of covered words: bit i is word i of a window. Bits of wide windows are Python's integers."""
 _MOST_BITS = 62
+_LEFT = 0.3
+"""Share of the candidates that are scored exactly after their first words are."""
 
 
 class Moves(NamedTuple):
@@ -53,8 +59,8 @@ class Moves(NamedTuple):
     bound_M: Floats
     """Rank of the best candidate of the move."""
 
-    def take(self, indices: Indices | NDArray[np.bool_] | slice) -> Moves:
-        return Moves._make(column[indices] for column in self)
+    def take(self, indices: Indices) -> Moves:
+        return Moves._make([column.take(indices) for column in self])
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,8 @@ class Search:
         self._reach = min(settings.distortion_limit, self._words) if settings.distortion_limit >= 0 else self._words
         self._width = min(self._words, self._reach + max(self._reach, self._longest))
         self._bits: np.dtype[Any] = np.dtype(np.int64 if self._width <= _MOST_BITS else np.object_)
+        self._value_RO = (options.future_O[:, None] + options.entering_OR).T.copy()
+        """What each option adds to the rank of a move, by relation."""
         self._future = FutureScores(options, self._reach)
         self._by_start = np.argsort(options.span_start_S, kind="stable")
         self._distance_weight = sum(
@@ -122,15 +130,15 @@ class Search:
         if self._settings.distortion_limit >= 0:
             allowed_sH &= np.abs(start_s[:, None] - previous_end_H - 1) <= self._settings.distortion_limit
         # Sorted by span, and so by length.
-        near_M, h_M = np.nonzero(allowed_sH)
-        start_M, end_M, span_M = start_s[near_M], end_s[near_M], span_s[near_M]
-        jumps = Jumps(previous_start_H[h_M], previous_end_H[h_M], start_M, end_M)
-        relation_M, before_M = jumps.relations(), stack.coverage_H[h_M]
-        leaving_M = options.leaving_OR[option_H[h_M], relation_M]
-        score_M = graph.score_N[stack.record_H[h_M]] + self._distance_weight * jumps.distances() + leaving_M
+        near_M, h_M = allowed_sH.nonzero()
+        start_M, end_M, span_M = start_s.take(near_M), end_s.take(near_M), span_s.take(near_M)
+        jumps = Jumps(previous_start_H.take(h_M), previous_end_H.take(h_M), start_M, end_M)
+        relation_M, before_M, record_M = jumps.relations(), stack.coverage_H.take(h_M), stack.record_H.take(h_M)
+        leaving_M = options.leaving_OR[option_H.take(h_M), relation_M]
+        score_M = graph.score_N.take(record_M) + self._distance_weight * jumps.distances() + leaving_M
         future_M = self._future_after(stack, covered_Cw, before_M, start_M, end_M)
         moves = Moves(
-            record_M=stack.record_H[h_M],
+            record_M=record_M,
             span_M=span_M,
             relation_M=relation_M,
             score_M=score_M,
@@ -138,8 +146,8 @@ class Search:
             coverage_M=stack.coverage_C[before_M] | self._as_bits(start_s - stack.first_word, end_s - start_s)[near_M],
             bound_M=score_M + future_M + options.best_SR[span_M, relation_M],
         )
-        first_of_length = np.searchsorted(end_M - start_M + 1, np.arange(1, self._longest + 2))
-        return [moves.take(slice(*first_of_length[i : i + 2])) for i in range(self._longest)]
+        first_of_length = np.searchsorted(end_M - start_M + 1, np.arange(1, self._longest + 2)).tolist()
+        return [Moves._make([column[a:b] for column in moves]) for a, b in pairwise(first_of_length)]
 
     def _as_bits(self, first_s: Indices, others_s: Indices) -> Coverages:
         """Return the coverage of `others_s` + 1 words from word `first_s` of a window."""
@@ -189,31 +197,49 @@ class Search:
         first_word = max(0, min(k - self._reach, self._words - self._width))
         moves = _moves_into(recent, first_word)
         # A move without a candidate among the best ones is dropped before its candidates are made.
-        moves = moves.take(_at_least(moves.bound_M, self._settings.pop_limit))
-        first_M = options.span_first_S[moves.span_M]
-        count_M = options.span_first_S[moves.span_M + 1] - first_M
-        move_N = np.repeat(np.arange(len(count_M)), count_M)
-        option_N = ranges(first_M, count_M)
+        moves = moves.take(_best(moves.bound_M, self._settings.pop_limit))
+        count_M = np.diff(options.span_first_S).take(moves.span_M)
+        # The candidates of a move are adjacent elements of `value_RO`.
+        first_M = options.span_first_S.take(moves.span_M) + moves.relation_M * len(options.score_O)
+        value_N = ranges(first_M, count_M)
+        bound_N = np.repeat(moves.score_M + moves.future_M, count_M) + self._value_RO.take(value_N)
+        popped = _best(bound_N, self._settings.pop_limit)
+        move_N = np.repeat(np.arange(len(count_M)), count_M).take(popped)
+        option_N = value_N.take(popped) % len(options.score_O)
+        # N-best lists need the other candidates, too.
+        if self._settings.pop_limit and not keep_arcs:
+            near = self._best_starts(bound_N.take(popped), moves.record_M.take(move_N), option_N)
+            move_N, option_N = move_N.take(near), option_N.take(near)
         entering_N = options.entering_OR[option_N, moves.relation_M[move_N]]
-        bound_N = (moves.score_M + moves.future_M)[move_N] + options.future_O[option_N] + entering_N
-        popped = _largest(bound_N, self._settings.pop_limit)
-        move_N, option_N, entering_N = move_N[popped], option_N[popped], entering_N[popped]
 
         record_N, future_N = moves.record_M[move_N], moves.future_M[move_N]
         context_NX, states_NX = self._extend(record_N, option_N, is_end=k == self._words)
         score_N = moves.score_M[move_N] + options.score_O[option_N] + entering_N
         score_N += context_NX @ self._model.context_weights
-        coverage_C, first_C, coverage_N = np.unique(moves.coverage_M[move_N], return_index=True, return_inverse=True)
-        best_first = np.argsort(-(score_N + future_N), kind="stable")
+        total_N = score_N + future_N
+        coverage_N = moves.coverage_M[move_N]
+        best_first = np.argsort(-total_N, kind="stable")
         state_N = _row_numbers([coverage_N, options.exit_O[option_N], *states_NX.T])
         winners, winner_N = _recombine(state_N, best_first)
-        winners = winners[: self._number_kept((score_N + future_N)[winners])]
+        winners = winners[: self._number_kept(total_N[winners])]
 
+        coverage_C, first_C, coverage_H = np.unique(coverage_N[winners], return_index=True, return_inverse=True)
         candidates = Hypotheses(option_N, record_N, score_N, context_NX, states_NX)
         record_H = self._graph.add(candidates.take(winners))
         if keep_arcs:
             self._graph.add_arcs(candidates, record_H, winners, winner_N)
-        return Stack(record_H, coverage_N[winners], coverage_C, future_N[first_C], first_word)
+        return Stack(record_H, coverage_H, coverage_C, future_N[winners[first_C]], first_word)
+
+    def _best_starts(self, bound_N: Floats, record_N: Indices, option_N: Indices) -> Indices:
+        """Return the best candidates after the first word of the option is scored, which has most of the error."""
+        features = self._model.context_features
+        models = [feature for feature in features if isinstance(feature, LanguageModel)]
+        if len(models) < len(features):
+            return np.arange(len(bound_N))
+        states_XN = self._graph.kept.states_NX[record_N].T
+        for model, weight, state_N in zip(models, self._model.context_weights, states_XN, strict=True):
+            bound_N += weight * model.first_words(state_N, option_N)
+        return _best(bound_N, math.ceil(_LEFT * self._settings.pop_limit))
 
     def _number_kept(self, total_H: Floats) -> int:
         size, beam = self._settings.stack or len(total_H), self._settings.beam_threshold
@@ -244,18 +270,11 @@ def _moves_into(recent: Iterable[tuple[Stack, list[Moves]]], first_word: int) ->
     return Moves._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _at_least(values_M: Floats, limit: int) -> NDArray[np.bool_] | slice:
-    """Return which values are not below the `limit` largest ones; 0 is no limit."""
-    if 0 < limit < len(values_M):
-        kept_M: NDArray[np.bool_] = values_M >= -np.partition(-values_M, limit - 1)[limit - 1]
-        return kept_M
-    return slice(None)
-
-
-def _largest(values_N: Floats, limit: int) -> Indices:
-    """Return the indices of the `limit` largest values in arbitrary order; 0 is no limit."""
+def _best(values_N: Floats, limit: int) -> Indices:
+    """Return the indices of the `limit` largest values, with all that equal the last one of them; 0 is no limit."""
     if 0 < limit < len(values_N):
-        return np.argpartition(-values_N, limit)[:limit]
+        found: Indices = (values_N >= np.partition(values_N, -limit)[-limit]).nonzero()[0]
+        return found
     return np.arange(len(values_N))
 
 

@@ -59,7 +59,7 @@ class DecoderSettings:
     beam_threshold: float = 1e-5
     """Drop hypotheses with exp(score) below this fraction of the best one of their stack; 0: none."""
     pop_limit: int = 500
-    """Candidates scored exactly per stack; 0: all."""
+    """Candidates of a stack that an estimate selects; 0: all."""
     distortion_limit: int = -1
     """Longest jump, and longest distance from the first gap; negative: no limit."""
     longest_phrase: int = 20

@@ -71,7 +71,7 @@ def _load(path: Path, size: int, time: int) -> kenlm.Model:
 
 def require_log_probs(log10_probs: NDArray[np.float64], path: Path) -> None:
     """Reject minus infinity, and back-off weights that make a probability invalid, which KenLM accepts."""
-    if not ((log10_probs > -np.inf) & (log10_probs <= _MOST)).all():
+    if not (log10_probs.min(initial=0) > -np.inf and log10_probs.max(initial=0) <= _MOST):
         raise UserError(
             f"{path}: gives words log-probabilities that are infinite or above 0; fix it: write -99 for the logarithm "
             "of 0, and no back-off weights that make a probability more than 1"
