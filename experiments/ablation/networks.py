@@ -82,11 +82,7 @@ class Networks:
                 continue
             [network] = row.networks(part)
             rests_on["networks"][network] = self._train(network)
-            arguments: dict[str, str | Path] = {
-                "path": self._folder / network,
-                "backoff": ini.language_model(),
-                "cache": self._folder / f"{network}.cache",
-            }
+            arguments: dict[str, str | Path] = {"path": self._folder / network, "backoff": ini.language_model()}
             if self._config.scoring.unnormalised:
                 arguments["unnormalised"] = "true"
                 rests_on["unnormalised"] = True

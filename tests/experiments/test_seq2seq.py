@@ -381,8 +381,7 @@ def test_a_comparison_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path)
     assert base["machine"]["versions"]["torch"]
     assert base["config"]["training"]["device"].startswith("cpu ")
     outputs = list((folder / "systems").glob("base.*.out"))
-    assert [len(output.read_bytes().splitlines()) for output in outputs].count(30) == 4
-    assert len(outputs) == 6
+    assert sorted(len(output.read_bytes().splitlines()) for output in outputs) == [8, 8, 15, 15, 15, 15]
     assert json.loads((folder / "report.json").read_bytes())["systems"].keys() == report["systems"].keys()
     said.clear()
     assert compared(config, folder, multi30k_of_mini, said)["systems"] == report["systems"]

@@ -13,7 +13,7 @@ from tests.conftest import MINI
 
 
 def mini_system(folder: Path, *, self_normalise: float = 0.0) -> Path:
-    """Return an ini of the mini system with a random network and an empty cache file."""
+    """Return an ini of the mini system with a random network."""
     vocabulary = Vocabulary.most_frequent(count_words(MINI / "train.fr"), 40)
     config = NeuralLmConfig(order=3, embedding=3, first_hidden=4, second_hidden=4, self_normalise=self_normalise)
     network = NeuralLanguageModel(config, len(vocabulary))
@@ -21,7 +21,7 @@ def mini_system(folder: Path, *, self_normalise: float = 0.0) -> Path:
     save_lm_description(folder / "cslm", config, vocabulary, {})
     save_weights(folder / "cslm", network)
     ini = MosesIni.read(MINI / "moses.tuned.ini").with_absolute_paths()
-    arguments = {"path": folder / "cslm", "backoff": MINI / "lm.fr.arpa", "cache": folder / "cache"}
+    arguments = {"path": folder / "cslm", "backoff": MINI / "lm.fr.arpa"}
     add_feature(ini, "CSLM", "CSLM0", arguments, [0.1])
     ini.write(folder / "moses.ini")
     return folder / "moses.ini"
