@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration.building.text_form import form_of
-from moses_integration.decoder.position_tags import strip_tags
+from moses_integration.per_text.position_tags import strip_tags
 from phrasescore.errors import UserError, spelled
 from phrasescore.files import display_name
 from phrasescore.text import Log, no_log, report_one_sided, text_lines, utf8_lines

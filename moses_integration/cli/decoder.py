@@ -44,7 +44,7 @@ The embedded decoder under Moses' switches (- or --, short and long names as in 
   -s, -stack N                         hypotheses in a stack (200)
   -b, -beam-threshold X                worst factor to the best of a stack (1e-5)
   -search-algorithm 0|1                0 scores every candidate, 1 is cube pruning
-  -cbp, -cube-pruning-pop-limit N      candidates considered in a stack (500; 1000 with -search-algorithm 1)
+  -cbp, -cube-pruning-pop-limit N      candidates of a stack that are scored (500; 1000 with -search-algorithm 1)
   -dl, -distortion-limit N             longest jump; -1 for any (moses.ini's)
   -max-phrase-length N                 longest source phrase (20)
   -du, -drop-unknown                   leave unknown words out

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from moses_integration.cli import system_options
-from moses_integration.decoder.position_tags import strip_tags
 from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.per_text.context_sections import networks_of, require_tuned_for
+from moses_integration.per_text.position_tags import strip_tags
 from moses_integration.prepared_text import prepare_text, work_folder
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter

@@ -120,15 +120,7 @@ class LanguageModel(ContextFeature):
         (long,) = np.nonzero(self._length_P > self._context)
         self._end_P = np.full(len(options.phrases), _NO_STATE)
         _, self._end_P[long] = self._walk(np.full(len(long), self._nothing), self._word_LP[:, long])
-        self._first_P = self._walk(np.full(len(options.phrases), self._nothing), self._word_LP[:1])[0].sum(axis=0)
         return self._start
-
-    def first_words(self, states_N: Indices, options_N: Indices) -> Floats:
-        """Return ln p of the first words of options after these states, less their ln p without context [N]."""
-        phrases_N = self._phrase_O[options_N]
-        score_1N, _ = self._walk(states_N, self._word_LP[:1, phrases_N])
-        first_N: Floats = score_1N.sum(axis=0) - self._first_P[phrases_N]
-        return first_N * LN_10
 
     def extend(self, states_N: Indices, options_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return ln p of the words whose n-gram starts before the phrase, plus `</s>` at the end, and new states."""

@@ -2,10 +2,8 @@
 
 Stack k holds hypotheses that cover k source words. Its candidates are all *moves* (a hypothesis of an earlier stack and
 a span that it may cover next) with each option of the span, as arrays. A candidate is first ranked by its score with
-an estimate in place of the language models. The best `pop_limit` candidates are ranked again after the first word of
-the option is scored in its context. The best of these are scored exactly, in one batch, then recombined and pruned to
-the stack size. N-grams are cheap enough for this; with other context features, and for n-best lists, all `pop_limit`
-candidates are scored exactly. This is cube pruning (Chiang 2007, Huang & Chiang 2007;
+an estimate in place of the language models. The best `pop_limit` candidates are scored exactly, in one batch, then
+recombined and pruned to the stack size. This is cube pruning (Chiang 2007, Huang & Chiang 2007;
 moses/SearchCubePruning.cpp) with pops in the order of the estimate instead of neighbourhoods. Without a pop limit all
 candidates are scored, as in Moses' normal search, except that the beam also prunes stacks that are not full.
 
@@ -29,7 +27,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.decoder.context import LanguageModel
 from moses_integration.decoder.graph import Hypotheses, SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Indices, Words
@@ -41,8 +38,6 @@ from phrasescore.phrases import ranges
 Coverages = NDArray[Any]
 """Sets of covered words: bit i is word i of a window. Bits of wide windows are Python's integers."""
 _MOST_BITS = 62
-_LEFT = 0.3
-"""Share of the candidates that are scored exactly after their first words are."""
 
 
 class Moves(NamedTuple):
@@ -206,10 +201,6 @@ class Search:
         popped = _best(bound_N, self._settings.pop_limit)
         move_N = np.repeat(np.arange(len(count_M)), count_M).take(popped)
         option_N = value_N.take(popped) % len(options.score_O)
-        # N-best lists need the other candidates, too.
-        if self._settings.pop_limit and not keep_arcs:
-            near = self._best_starts(bound_N.take(popped), moves.record_M.take(move_N), option_N)
-            move_N, option_N = move_N.take(near), option_N.take(near)
         entering_N = options.entering_OR[option_N, moves.relation_M[move_N]]
 
         record_N, future_N = moves.record_M[move_N], moves.future_M[move_N]
@@ -229,17 +220,6 @@ class Search:
         if keep_arcs:
             self._graph.add_arcs(candidates, record_H, winners, winner_N)
         return Stack(record_H, coverage_H, coverage_C, future_N[winners[first_C]], first_word)
-
-    def _best_starts(self, bound_N: Floats, record_N: Indices, option_N: Indices) -> Indices:
-        """Return the best candidates after the first word of the option is scored, which has most of the error."""
-        features = self._model.context_features
-        models = [feature for feature in features if isinstance(feature, LanguageModel)]
-        if len(models) < len(features):
-            return np.arange(len(bound_N))
-        states_XN = self._graph.kept.states_NX[record_N].T
-        for model, weight, state_N in zip(models, self._model.context_weights, states_XN, strict=True):
-            bound_N += weight * model.first_words(state_N, option_N)
-        return _best(bound_N, math.ceil(_LEFT * self._settings.pop_limit))
 
     def _number_kept(self, total_H: Floats) -> int:
         size, beam = self._settings.stack or len(total_H), self._settings.beam_threshold

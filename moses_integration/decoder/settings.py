@@ -59,7 +59,7 @@ class DecoderSettings:
     beam_threshold: float = 1e-5
     """Drop hypotheses with exp(score) below this fraction of the best one of their stack; 0: none."""
     pop_limit: int = 500
-    """Candidates of a stack that an estimate selects; 0: all."""
+    """Candidates scored exactly per stack; 0: all."""
     distortion_limit: int = -1
     """Longest jump, and longest distance from the first gap; negative: no limit."""
     longest_phrase: int = 20
@@ -154,8 +154,11 @@ def _check_sections(ini: MosesIni) -> None:
 
 
 def is_on(values: Sequence[str]) -> bool:
-    """Return whether the values of a switch turn it on, as none does (moses/Parameter.cpp), or raise a ValueError."""
-    # Moses would ignore all of them.
+    """Return whether a switch with these values is on: without a value it is (moses/Parameter.cpp).
+
+    Raises:
+        ValueError: the value is not a truth value, or there are several, all of which Moses would ignore.
+    """
     if len(values) > 1:
         raise ValueError("has more than one value")
     return not values or parse_truth(values[0])

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from moses_integration.decoder.position_tags import strip_tags
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.per_text.context_columns import ContextColumns
 from moses_integration.per_text.indexed_system import IndexedSystem, require_indexable, write_indexed_system
+from moses_integration.per_text.position_tags import strip_tags
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.files import open_output, read_lines, write_lines

@@ -12,13 +12,13 @@ import numpy as np
 
 from moses_integration.decoder.declaration import declare_model, load_model
 from moses_integration.decoder.phrases import Floats, require_words, words_of
-from moses_integration.decoder.position_tags import require_untagged
 from moses_integration.decoder.reordering import LexicalReordering
 from moses_integration.decoder.settings import UnsupportedError, read_settings
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.context_columns import ContextColumns
 from moses_integration.per_text.context_sections import selecting_weights, with_columns, without_columns
 from moses_integration.per_text.indexed_tables import DIGEST, phrase_lines, reordering_lines, write_digest
+from moses_integration.per_text.position_tags import require_untagged
 from moses_integration.per_text.positions import Positions, copies, index_text
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, require_writable, write_atomically, write_lines

@@ -15,9 +15,9 @@ import numpy as np
 
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Words
-from moses_integration.decoder.position_tags import MARK
 from moses_integration.decoder.tables import ReorderingTable
 from moses_integration.ini import MosesIni
+from moses_integration.per_text.position_tags import MARK
 from moses_integration.per_text.positions import Copy, Position
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of, write_json

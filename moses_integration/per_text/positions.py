@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from moses_integration.decoder.model import LogLinearModel, Translations
 from moses_integration.decoder.phrases import Words, spans
-from moses_integration.decoder.position_tags import MARK, tag_word
+from moses_integration.per_text.position_tags import MARK, tag_word
 
 
 class Phrase(NamedTuple):

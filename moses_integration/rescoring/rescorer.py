@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from moses_integration.decoder.position_tags import strip_tags
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import ListFault, NbestEntry, read_nbest, write_nbest
+from moses_integration.per_text.position_tags import strip_tags
 from moses_integration.prepared_text import DevSet
 from moses_integration.rescoring.features import (
     FeatureSpec,

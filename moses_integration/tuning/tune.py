@@ -20,9 +20,9 @@ from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import DecoderPool, start_decoders
-from moses_integration.decoder.position_tags import strip_tags
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.context_sections import with_columns
+from moses_integration.per_text.position_tags import strip_tags
 from moses_integration.tuning.bleu import References, bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.checkpoint import Step, TuningCheckpoint

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from moses_integration import metrics
-from moses_integration.decoder.position_tags import tag_word
 from moses_integration.metrics import evaluate, measure, p_value_over_runs
+from moses_integration.per_text.position_tags import tag_word
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import succeed

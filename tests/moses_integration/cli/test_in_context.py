@@ -17,7 +17,6 @@ import pytest
 
 from moses_integration.cli import main
 from moses_integration.cli.decoder import main as decoder
-from moses_integration.decoder.position_tags import MARK
 from moses_integration.ini import IN_CONTEXT, MosesIni
 from moses_integration.nbest import read_nbest, segments_of
 from moses_integration.per_text import context_columns as per_text
@@ -28,6 +27,7 @@ from moses_integration.per_text.context_sections import (
     networks_of,
     with_columns,
 )
+from moses_integration.per_text.position_tags import MARK
 from phrasescore import annotate
 from phrasescore.cli import main as phrasescore
 from phrasescore.errors import UsageError

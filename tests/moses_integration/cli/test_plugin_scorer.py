@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.decoder.position_tags import MARK
+from moses_integration.per_text.position_tags import MARK
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import run, succeed
 

@@ -13,9 +13,9 @@ from typing import Protocol
 import pytest
 
 from moses_integration.cli import main
-from moses_integration.decoder.position_tags import tag_word
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest, write_nbest
+from moses_integration.per_text.position_tags import tag_word
 from moses_integration.tuning.bleu import read_references
 from phrasescore.files import read_lines, sha256_of, write_lines
 from tests.cli.running import last_of_each

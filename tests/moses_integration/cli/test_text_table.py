@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moses_integration.cli import main
-from moses_integration.decoder.position_tags import tag_word
+from moses_integration.per_text.position_tags import tag_word
 from tests.conftest import MINI
 
 INI = str(MINI / "moses.ini")

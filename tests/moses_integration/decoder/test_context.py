@@ -46,19 +46,10 @@ def test_minus_infinity_is_no_score(language_models: list[Path], tmp_path: Path)
         feature.alone(PHRASES)
     feature.alone(PHRASES[1:])
     # No longer n-gram begins with `</s>`, so the next word gets its unigram score.
-    start = feature.begin(options_of([(b"</s>", b"A")]))
+    start = feature.begin(options_of([(b"</s>",), (b"A",)]))
+    _, [behind] = feature.extend(np.array([start]), np.array([0]), is_end=False)
     with refused:
-        feature.extend(np.array([start]), np.array([0]), is_end=False)
-
-
-def test_first_words_are_scored_in_context(language_models: list[Path]) -> None:
-    feature, phrases = loaded(language_models[1]), [(b"A",), (b"B",), ()]
-    start, all_ = np.full(3, feature.begin(options_of(phrases))), np.arange(3)
-    _, estimate = feature.alone(phrases)
-    values, _ = feature.extend(start, all_, is_end=False)
-    found = feature.first_words(start, all_)
-    assert found == pytest.approx((values - estimate)[:, 0])
-    assert found[0] != 0
+        feature.extend(np.array([behind]), np.array([1]), is_end=False)
 
 
 def test_scores_do_not_depend_on_the_cache(language_models: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:

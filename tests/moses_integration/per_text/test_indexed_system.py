@@ -15,12 +15,12 @@ import pytest
 
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.decoder.pool import SentenceDecoder, nbest_entry
-from moses_integration.decoder.position_tags import MARK, strip_tags, tag_word
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.per_text.context_columns import ContextColumns
 from moses_integration.per_text.indexed_system import IndexedSystem, write_indexed_system
 from moses_integration.per_text.indexed_tables import digest_of_text
+from moses_integration.per_text.position_tags import MARK, strip_tags, tag_word
 from moses_integration.per_text.positions import Positions
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation

@@ -20,8 +20,8 @@ from moses_integration.decoder.declaration import declare_model
 from moses_integration.decoder.graph import Derivation, Step
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import TargetPhrase, WordPenalty
-from moses_integration.decoder.position_tags import tag_word
 from moses_integration.ini import MosesIni
+from moses_integration.per_text.position_tags import tag_word
 from moses_integration.tuning import tune
 from moses_integration.tuning.bleu import bleu_statistics
 from moses_integration.tuning.candidates import Candidates

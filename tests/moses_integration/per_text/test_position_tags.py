@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moses_integration.decoder.position_tags import MARK, require_untagged, strip_tags, tag_word
+from moses_integration.per_text.position_tags import MARK, require_untagged, strip_tags, tag_word
 from phrasescore.errors import UserError
 from phrasescore.text import is_text
 
