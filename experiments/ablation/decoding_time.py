@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,13 +19,13 @@ from experiments.steps import Json
 from experiments.timing import timed
 from moses_integration.decoder.cslm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import words_of
-from moses_integration.decoder.pool import SentenceDecoder, Translating
+from moses_integration.decoder.pool import LoadDecoder, SentenceDecoder, Translating, load_decoder
 from moses_integration.decoder.settings import DecoderSettings, read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import parse_entry
 from moses_integration.per_text.context_columns import ContextColumns
 from moses_integration.per_text.context_sections import without_columns
-from moses_integration.per_text.options_in_context import TextInContext
+from moses_integration.per_text.options_in_context import load_scored, score_text
 from moses_integration.rescoring.features import FeatureSpec, load_features
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank
 from phrasescore.device import choose_device, one_thread
@@ -71,15 +72,15 @@ def time_translating(
         used = timing.cpu_seconds if device.torch_device.type == "cpu" else timing.seconds
         seconds[name] = used / len(source)
 
-    in_context: TextInContext | None = None
+    load: LoadDecoder = partial(load_decoder, ini, _settings(ini))
     with TemporaryDirectory() as folder, one_thread():
         if column is not None:
             with part("loading"):
                 _score(ini, [_one_word(source)], Path(folder) / "word", column)
             with part("placing"):
-                in_context = _score(ini, [*source, _one_word(source)], Path(folder) / "text", column)
+                load = _score(ini, [*source, _one_word(source)], Path(folder) / "text", column)
             seconds["placing"] = max(0.0, seconds["placing"] - seconds.pop("loading"))
-        decoder = _warmed_up(ini, source, in_context)
+        decoder = _warmed_up(load, source)
         queries: Json = {}
         for name in ("cold", "warm"):
             with part(name):
@@ -94,11 +95,11 @@ def time_translating(
     return {"device": str(device), **whole, **more}
 
 
-def _score(ini: MosesIni, source: Sequence[bytes], folder: Path, column: ContextColumns) -> TextInContext:
-    """Score the options of a text in context."""
+def _score(ini: MosesIni, source: Sequence[bytes], folder: Path, column: ContextColumns) -> LoadDecoder:
+    """Score the options of a text in context; return what loads its decoder."""
     folder.mkdir()
-    sentences = [words_of(line) for line in source]
-    return TextInContext.score(ini, _settings(ini), sentences, column, folder, folder / "scores")
+    score_text(ini, _settings(ini), [words_of(line) for line in source], column, folder, folder / "scores")
+    return partial(load_scored, ini, _settings(ini), folder)
 
 
 def _settings(ini: MosesIni) -> DecoderSettings:
@@ -110,10 +111,9 @@ def _one_word(source: Sequence[bytes]) -> bytes:
     return words_of(source[0])[0]
 
 
-def _warmed_up(ini: MosesIni, source: Sequence[bytes], in_context: TextInContext | None) -> SentenceDecoder:
+def _warmed_up(load: LoadDecoder, source: Sequence[bytes]) -> SentenceDecoder:
     """Return a decoder after all one-time initialisation, with nearly empty caches."""
-    sentences = [words_of(line) for line in [*source, _one_word(source)]]
-    decoder = SentenceDecoder(ini, _settings(ini), sentences, in_context)
+    decoder = load([words_of(line) for line in [*source, _one_word(source)]])
     decoder.run(Translating(0), len(source))
     return decoder
 

@@ -22,7 +22,7 @@ import torch
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words, words_of
-from moses_integration.decoder.pool import SentenceDecoder, Translating
+from moses_integration.decoder.pool import Translating, load_decoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
 from phrasescore.device import choose_device
@@ -58,7 +58,7 @@ def measure_decoder(system: Path, text: Path) -> dict[str, Any]:
     """
     ini = MosesIni.read(system)
     sentences = [words_of(line) for line in read_lines(text)]
-    decoder = SentenceDecoder(ini, read_settings(ini), sentences)
+    decoder = load_decoder(ini, read_settings(ini), sentences)
 
     def decode() -> dict[str, float]:
         start = time.process_time()
@@ -107,7 +107,7 @@ def measure_long_sentences() -> dict[str, Any]:
     ini = MosesIni.read(SYSTEM)
     text = cycle(chain.from_iterable(map(words_of, read_lines(TEXT))))
     sentences = [tuple(islice(text, length)) for length in _LENGTHS]
-    decoder = SentenceDecoder(ini, read_settings(ini), sentences)
+    decoder = load_decoder(ini, read_settings(ini), sentences)
 
     def seconds(number: int, size: int) -> float:
         return timeit(lambda: decoder.run(Translating(size), number), timer=time.process_time, number=1)

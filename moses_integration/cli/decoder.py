@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from moses_integration.decoder.declaration import declare_model
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import require_words, words_of
-from moses_integration.decoder.pool import Translating, Translation, start_decoders
+from moses_integration.decoder.pool import Translating, Translation, load_decoder, start_decoders
 from moses_integration.decoder.settings import MOST, is_on, read_settings
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.context_sections import networks_of
@@ -197,7 +198,7 @@ def _run(arguments: Sequence[str]) -> int:
     processes = None if switches.one("threads", "1") == "all" else switches.whole("threads", 1, least=1)
     nbest = switches.one("n-best-list", "/dev/null")
     require_writable(nbest, inputs=(switches.one("config"), text, *ini.model_files()))
-    with start_decoders(ini, sentences, processes, settings=settings) as pool:
+    with start_decoders(partial(load_decoder, ini, settings), sentences, processes) as pool:
         unknown = _write(pool.run(task, model.weights()), nbest)
     words = WordCounts(sum(map(len, sentences)), unknown)
     words.warn_if_many_unknown(display_name(text), "phrase table", log)

@@ -5,30 +5,25 @@ A search graph is too large to send between processes, so a *task* is sent to th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.graph import Derivation, SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search
-from moses_integration.decoder.settings import DecoderSettings, read_settings
+from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.decoder.translation_options import Options, collect_options
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import NbestEntry, format_features, format_number
-from moses_integration.per_text.context_sections import without_columns
-from moses_integration.per_text.options_in_context import TextInContext
 from phrasescore.files import read_lines, write_lines
 from phrasescore.workers import Workers, available_cores, map_ordered, start_workers
-
-if TYPE_CHECKING:
-    from moses_integration.per_text.context_columns import ContextColumns
 
 Result_co = TypeVar("Result_co", covariant=True)
 Result = TypeVar("Result")
@@ -49,28 +44,33 @@ class GraphTask(Protocol[Result_co]):
 
 
 class SentenceDecoder:
-    """Decodes the sentences that its model is loaded for."""
+    """Decodes the sentences of a text."""
 
     def __init__(
         self,
-        ini: MosesIni,
+        model: LogLinearModel,
         settings: DecoderSettings,
         sentences: Sequence[Words],
-        in_context: TextInContext | None = None,
+        options: Callable[[int], Options],
     ) -> None:
-        self._settings, self._sentences, self._in_context = settings, sentences, in_context
-        self.model = in_context.in_context.model if in_context else load_model(ini, sentences, settings)
+        """Take the translation options of each sentence, by its number."""
+        self.model, self._settings, self._sentences, self._options = model, settings, sentences, options
 
     def run(self, task: GraphTask[Result], number: int) -> Result:
         sentence = self._sentences[number]
         graph = Search(self.model, self._settings, sentence, self._options(number)).run(task.needs_arcs)
         return task(number, sentence, self.model, graph)
 
-    def _options(self, number: int) -> Options:
-        sentence = self._sentences[number]
-        if self._in_context is None:
-            return collect_options(self.model, sentence, self._settings.longest_phrase)
-        return self._in_context.options(number, sentence)
+
+LoadDecoder = Callable[[Sequence[Words]], SentenceDecoder]
+"""Loads a system for the sentences of a text; picklable, because each process of a pool calls it."""
+
+
+def load_decoder(ini: MosesIni, settings: DecoderSettings, sentences: Sequence[Words]) -> SentenceDecoder:
+    """Load the system of an ini without columns in context."""
+    model = load_model(ini, sentences, settings)
+    longest = settings.longest_phrase
+    return SentenceDecoder(model, settings, sentences, lambda n: collect_options(model, sentences[n], longest))
 
 
 @dataclass(frozen=True)
@@ -79,37 +79,29 @@ class DecoderPool:
 
     _path: Path
     """File of the sentences; its unique name is the key of the loaded decoder."""
-    _ini: MosesIni
-    _settings: DecoderSettings
-    _is_in_context: bool
-    """Whether the folder of the file has the text's column in context."""
+    _load: LoadDecoder
     _count: int
     _workers: Workers
 
     def run(self, task: GraphTask[Result], weights: Weights) -> Iterator[Result]:
         chunks = (range(first, min(first + _CHUNK, self._count)) for first in range(0, self._count, _CHUNK))
-        decode = partial(_decode, self._path, self._ini, self._settings, self._is_in_context, task, dict(weights))
+        decode = partial(_decode, self._path, self._load, task, dict(weights))
         for results in map_ordered(decode, chunks, self._workers):
             yield from results
 
 
 @contextmanager
 def start_decoders(
-    ini: MosesIni,
+    load: LoadDecoder,
     sentences: Sequence[Words],
     processes: int | None = None,
     scheduler: str | None = None,
     folder: Path | None = None,
-    settings: DecoderSettings | None = None,
-    columns: ContextColumns | None = None,
-    scratch: Path | None = None,
 ) -> Iterator[DecoderPool]:
     """Yield a pool that decodes a text; each of its processes loads the system when it gets its first sentences.
 
-    `folder` is one that the workers of a scheduler share, and `settings` replace those of the ini. This call scores the
-    text by `columns` in context, with the checkpoint file `scratch`.
+    `folder` is one that the workers of a scheduler share.
     """
-    settings = settings or read_settings(without_columns(ini))
     processes = max(1, min(processes or available_cores(), -(-len(sentences) // _CHUNK)))
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -120,14 +112,8 @@ def start_decoders(
         # The text is in a file, because it is too large to send with each task.
         path = Path(temporary, "sentences")
         write_lines(path, (b" ".join(sentence) for sentence in sentences))
-        if columns is not None:
-            scratch = scratch or path.with_name("scores")
-            in_context = TextInContext.score(ini, settings, sentences, columns, path.parent, scratch)
-            if workers is None:
-                _loaded[path] = SentenceDecoder(ini, settings, sentences, in_context)
-            del in_context
         try:
-            yield DecoderPool(path, ini, settings, columns is not None, len(sentences), workers)
+            yield DecoderPool(path, load, len(sentences), workers)
         finally:
             _loaded.clear()
 
@@ -135,22 +121,12 @@ def start_decoders(
 _loaded: dict[Path, SentenceDecoder] = {}
 
 
-def _decode(
-    text: Path,
-    ini: MosesIni,
-    settings: DecoderSettings,
-    is_in_context: bool,
-    task: GraphTask[Result],
-    weights: Weights,
-    numbers: range,
-) -> list[Result]:
+def _decode(text: Path, load: LoadDecoder, task: GraphTask[Result], weights: Weights, numbers: range) -> list[Result]:
     """Decode sentences of a text in a worker, which keeps the system of the latest text."""
     decoder = _loaded.get(text)
     if decoder is None:
         _loaded.clear()
-        sentences = [words_of(line) for line in read_lines(text)]
-        in_context = TextInContext.load(ini, settings, text.parent) if is_in_context else None
-        decoder = _loaded[text] = SentenceDecoder(ini, settings, sentences, in_context)
+        decoder = _loaded[text] = load([words_of(line) for line in read_lines(text)])
     decoder.model.set_weights(weights)
     return [decoder.run(task, number) for number in numbers]
 

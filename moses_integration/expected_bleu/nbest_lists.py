@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, compress
 from pathlib import Path
 
@@ -36,7 +37,8 @@ from moses_integration.decoder.declaration import declare_model
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words, words_of
-from moses_integration.decoder.pool import start_decoders
+from moses_integration.decoder.pool import load_decoder, start_decoders
+from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import FeatureLine, MosesIni
 from moses_integration.tuning.bleu import bleu_statistics
 from phrasescore.errors import UserError, naming, spelled
@@ -295,5 +297,6 @@ def decode_fold(
     sources, targets = (list(text_lines(path)) for path in (fold.corpus.source, fold.corpus.target))
     sampled = np.sort(np.random.default_rng(seed).permutation(len(sources))[:sentences]).tolist()
     task = ListTask(SIZE, [targets[i] for i in sampled])
-    with start_decoders(other.ini, [words_of(sources[i]) for i in sampled], processes) as pool:
+    load = partial(load_decoder, other.ini, read_settings(other.ini))
+    with start_decoders(load, [words_of(sources[i]) for i in sampled], processes) as pool:
         yield from zip(fold.group_N[sampled].tolist(), pool.run(task, other.ini.weights_of_features()), strict=True)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from moses_integration.decoder.declaration import load_model, phrases_in
 from moses_integration.decoder.model import LogLinearModel, Translations, forget_oldest
 from moses_integration.decoder.phrases import Floats, Indices, TableScores, Words
+from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.decoder.tables import MappedPhrases
 from moses_integration.decoder.translation_options import Options, assemble_options
@@ -114,41 +115,34 @@ class TextColumn:
         return self.log_N[slice(*self.first_n[number : number + 2])].astype(np.float64)
 
 
-@dataclass(frozen=True)
-class TextInContext:
-    """The translation options of a text."""
+def score_text(
+    ini: MosesIni,
+    settings: DecoderSettings,
+    sentences: Sequence[Words],
+    columns: ContextColumns,
+    folder: Path,
+    scratch: Path,
+) -> None:
+    """Score a text by `columns`; write its column and its lines of the tables to a folder, for `load_scored`.
 
-    in_context: OptionsInContext
-    column: TextColumn
+    `scratch` is the checkpoint file of the scores.
+    """
+    lines = MappedPhrases(folder, phrases_in(sentences, settings.longest_phrase))
+    positions = OptionsInContext(ini, lines, settings).positions(sentences)
+    values_N1 = columns.values(positions, scratch)
+    scratch.unlink(missing_ok=True)
+    column = TextColumn.of(positions, values_N1[:, 0], columns.columns[0])
+    np.save(folder / _VALUES, column.log_N)
+    np.save(folder / _FIRST, column.first_n)
+    columns.log(f"{len(values_N1):,} phrase pairs scored in context")
 
-    def options(self, number: int, sentence: Words) -> Options:
-        """Return the options of a sentence of the text."""
-        return self.in_context.options(sentence, self.column.of_sentence(number))
 
-    @classmethod
-    def score(
-        cls,
-        ini: MosesIni,
-        settings: DecoderSettings,
-        sentences: Sequence[Words],
-        columns: ContextColumns,
-        folder: Path,
-        scratch: Path,
-    ) -> TextInContext:
-        """Score a text; write its column and its lines of the tables to a folder, for `load`."""
-        lines = MappedPhrases(folder, phrases_in(sentences, settings.longest_phrase))
-        in_context = OptionsInContext(ini, lines, settings)
-        positions = in_context.positions(sentences)
-        values_N1 = columns.values(positions, scratch)
-        scratch.unlink(missing_ok=True)
-        column = TextColumn.of(positions, values_N1[:, 0], columns.columns[0])
-        np.save(folder / _VALUES, column.log_N)
-        np.save(folder / _FIRST, column.first_n)
-        columns.log(f"{len(values_N1):,} phrase pairs scored in context")
-        return cls(in_context, column)
+def load_scored(ini: MosesIni, settings: DecoderSettings, folder: Path, sentences: Sequence[Words]) -> SentenceDecoder:
+    """Load the system for a text that `score_text` scored; processes share its files in memory."""
+    column = TextColumn(np.load(folder / _VALUES, mmap_mode="r"), np.load(folder / _FIRST))
+    in_context = OptionsInContext(ini, MappedPhrases(folder), settings)
 
-    @classmethod
-    def load(cls, ini: MosesIni, settings: DecoderSettings, folder: Path) -> TextInContext:
-        """Map the files that `score` wrote into memory, so that processes share them."""
-        column = TextColumn(np.load(folder / _VALUES, mmap_mode="r"), np.load(folder / _FIRST))
-        return cls(OptionsInContext(ini, MappedPhrases(folder), settings), column)
+    def options(number: int) -> Options:
+        return in_context.options(sentences[number], column.of_sentence(number))
+
+    return SentenceDecoder(in_context.model, settings, sentences, options)

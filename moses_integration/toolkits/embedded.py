@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.building.translation_tables import TableCounts, build_tables
 from moses_integration.decoder.phrases import require_words, words_of
-from moses_integration.decoder.pool import DecoderPool, Translating, start_decoders
-from moses_integration.decoder.settings import UnsupportedError
+from moses_integration.decoder.pool import DecoderPool, LoadDecoder, Translating, load_decoder, start_decoders
+from moses_integration.decoder.settings import UnsupportedError, read_settings
 from moses_integration.ini import MosesIni, Weights, quote_text
+from moses_integration.per_text.context_sections import without_columns
+from moses_integration.per_text.options_in_context import load_scored, score_text
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_dev_set
-from moses_integration.tuning.tune import start_tuner
+from moses_integration.tuning.tune import Tuner, tunable_model
 from moses_integration.tuning.tunings import Iteration, Tuning
 from phrasescore.files import open_output
 from phrasescore.text import ProgressCallback, no_progress, text_lines
+from phrasescore.workers import available_cores
 
 if TYPE_CHECKING:
     from moses_integration.per_text.context_columns import ContextColumns
@@ -68,11 +72,11 @@ class EmbeddedToolkit:
         source, seeds = request.source, request.seeds
         sentences, references = read_dev_set(source, request.references)
         self.check(ini, source, request.folder, tunes=True)
+        model = tunable_model(ini)
         if self._columns:
             request.progress(None, "scoring phrase pairs in context")
-        settings, workers = request.settings, (self._processes, self._scheduler, self._shared(request.folder))
-        scratch = self._scratch(request.folder)
-        with start_tuner(ini, sentences, references, settings, *workers, self._columns, scratch) as tuner:
+        with self._decoders(ini, sentences, request.folder) as pool:
+            tuner = Tuner(model, pool, references, request.settings, self._processes or available_cores())
             for done, seed in enumerate(seeds):
 
                 def progress(share: float | None, text: str, done: int = done, seed: int = seed) -> None:
@@ -86,31 +90,34 @@ class EmbeddedToolkit:
 
                 yield tuner.tune(seed, report, request.checkpoint, progress)
 
-    def _shared(self, folder: Path) -> Path | None:
-        """Return a folder that all workers share, None for a temporary one of this machine."""
-        return folder if self._scheduler is not None else None
-
-    def _scratch(self, folder: Path) -> Path | None:
-        """Return the checkpoint file of the columns."""
-        if self._columns is None:
-            return None
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / "scores"
+    @contextmanager
+    def _decoders(self, ini: MosesIni, lines: Iterable[bytes], folder: Path) -> Iterator[DecoderPool]:
+        """Yield a pool that decodes a text, after scoring it in context if the system has such columns."""
+        sentences = [words_of(line) for line in lines]
+        settings = read_settings(without_columns(ini))
+        # The workers of a scheduler share the folder of the run; others use a temporary folder of this machine.
+        shared = folder if self._scheduler is not None else None
+        load: LoadDecoder = partial(load_decoder, ini, settings)
+        with ExitStack() as stack:
+            if self._columns is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+                scored = Path(stack.enter_context(TemporaryDirectory(prefix="in-context.", dir=shared)))
+                score_text(ini, settings, sentences, self._columns, scored, folder / "scores")
+                load = partial(load_scored, ini, settings, scored)
+            yield stack.enter_context(start_decoders(load, sentences, self._processes, self._scheduler, shared))
 
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
         """Yield a function that translates the text; its decoders start at the first call and stay loaded."""
         self.check(ini, source, folder, tunes=False)
-        sentences = [words_of(line) for line in text_lines(source)]
-        workers = self._processes, self._scheduler, self._shared(folder)
+        lines = list(text_lines(source))
         with ExitStack() as stack:
 
             @cache
             def start() -> DecoderPool:
-                decoders = start_decoders(ini, sentences, *workers, None, self._columns, self._scratch(folder))
-                return stack.enter_context(decoders)
+                return stack.enter_context(self._decoders(ini, lines, folder))
 
-            yield partial(_translate, start, len(sentences))
+            yield partial(_translate, start, len(lines))
 
 
 def _translate(

@@ -6,10 +6,8 @@ Och 2003, section 4; scripts/training/mert-moses.pl is the equivalent for an ins
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +16,8 @@ from numpy.typing import NDArray
 from moses_integration.decoder.declaration import declare_model
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.phrases import Words, words_of
-from moses_integration.decoder.pool import DecoderPool, start_decoders
+from moses_integration.decoder.phrases import Words
+from moses_integration.decoder.pool import DecoderPool
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.context_sections import with_columns
 from moses_integration.per_text.position_tags import strip_tags
@@ -30,10 +28,9 @@ from moses_integration.tuning.mert import optimise
 from moses_integration.tuning.tunings import Iteration, Tuning, TuningConfig
 from phrasescore.errors import UserError
 from phrasescore.text import ProgressCallback, no_progress
-from phrasescore.workers import available_cores
 
 if TYPE_CHECKING:
-    from moses_integration.per_text.context_columns import ContextColumns
+    pass
 
 Floats = NDArray[np.float64]
 
@@ -82,13 +79,21 @@ class _Listing:
         return _Listed(values_KF[:, model.tuneable_F], statistics[: len(texts)], statistics[0])
 
 
+def tunable_model(ini: MosesIni) -> LogLinearModel:
+    """Return the model of an ini, with its columns in context but without tables; it has a feature to tune."""
+    model = declare_model(with_columns(ini))
+    if not model.tuneable_F.any():
+        raise UserError(f"{ini.name}: has no feature that may be tuned; remove tuneable=false from some")
+    return model
+
+
 class Tuner:
     """Tunes the weights of one system on one dev set."""
 
     def __init__(
         self, model: LogLinearModel, pool: DecoderPool, references: References, settings: TuningConfig, processes: int
     ) -> None:
-        """Take a model without its tables, and a pool that decodes the dev set with it."""
+        """Take a `tunable_model`, and a pool that decodes the dev set with it; the processes search for weights."""
         self._model, self._pool, self._references = model, pool, references
         self._settings, self._processes = settings, processes
         self._names = component_names({one.label: range(one.width) for one in model.features if one.tuneable})
@@ -177,27 +182,3 @@ class Tuner:
         all_F = self._model.weights_F.copy()
         all_F[self._model.tuneable_F] = weights_F
         return {label: all_F[columns].tolist() for label, columns in self._model.columns.items()}
-
-
-@contextmanager
-def start_tuner(
-    ini: MosesIni,
-    sentences: Sequence[bytes],
-    references: References,
-    settings: TuningConfig,
-    processes: int | None = None,
-    scheduler: str | None = None,
-    folder: Path | None = None,
-    columns: ContextColumns | None = None,
-    scratch: Path | None = None,
-) -> Iterator[Tuner]:
-    """Yield a tuner for a dev set.
-
-    The other arguments are those of `start_decoders`. The search for weights runs on this machine.
-    """
-    model = declare_model(with_columns(ini))
-    if not model.tuneable_F.any():
-        raise UserError(f"{ini.name}: has no feature that may be tuned; remove tuneable=false from some")
-    words = [words_of(line) for line in sentences]
-    with start_decoders(ini, words, processes, scheduler, folder, None, columns, scratch) as pool:
-        yield Tuner(model, pool, references, settings, processes or available_cores())

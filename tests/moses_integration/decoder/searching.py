@@ -16,7 +16,7 @@ from moses_integration.decoder import graph
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import TargetPhrase, Words
-from moses_integration.decoder.pool import SentenceDecoder
+from moses_integration.decoder.pool import load_decoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.decoder.translation_options import Options
 from tests.moses_integration.decoder import reference
@@ -44,7 +44,7 @@ class Graph:
 def decode(system: SmallSystem, sentence: Words) -> tuple[LogLinearModel, SearchGraph]:
     with tempfile.TemporaryDirectory() as folder:
         ini = system.write(Path(folder))
-        return SentenceDecoder(ini, read_settings(ini), [sentence]).run(Graph(), 0)
+        return load_decoder(ini, read_settings(ini), [sentence]).run(Graph(), 0)
 
 
 def options_of(phrases: Sequence[Words]) -> Options:

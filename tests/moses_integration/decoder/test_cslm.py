@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from moses_integration.decoder.cslm import NeuralLanguageModelFeature
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Indices, Words
-from moses_integration.decoder.pool import start_decoders
+from moses_integration.decoder.pool import load_decoder, start_decoders
+from moses_integration.decoder.settings import read_settings
 from moses_integration.tuning.candidates import Candidates
-from moses_integration.tuning.tune import start_tuner
+from moses_integration.tuning.tune import Tuner, tunable_model
 from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.errors import UserError
 from tests.moses_integration.decoder.searching import (
@@ -90,7 +92,8 @@ def test_rounding_differences_between_batches_make_no_new_candidates(
     ini = with_neural_model(system, neural_model, language_models[1]).write(tmp_path)
     lists: list[Candidates] = []
     for _ in range(2):
-        with start_tuner(ini, [b" ".join(sentence)], [(b"A B",)], TuningConfig(), processes=1) as tuner:
+        with start_decoders(partial(load_decoder, ini, read_settings(ini)), [sentence], processes=1) as pool:
+            tuner = Tuner(tunable_model(ini), pool, [(b"A B",)], TuningConfig(), processes=1)
             lists.append(tuner._decode(tuner._start_F, lambda done: None)[0])
     first, second = lists
     assert len(first) > 10
@@ -182,7 +185,7 @@ def test_each_of_several_processes_takes_one_core(
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     lines = [Line((b"a",), (b"A",), (0.5,))]
     ini = with_neural_model(SmallSystem(lines, WEIGHTS), neural_model, language_models[0]).write(tmp_path)
-    with start_decoders(ini, [(b"a",)] * 9, processes=2) as pool:
+    with start_decoders(partial(load_decoder, ini, read_settings(ini)), [(b"a",)] * 9, processes=2) as pool:
         assert set(pool.run(Threads(), ini.weights())) == {1}
 
 

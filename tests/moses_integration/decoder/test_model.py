@@ -11,7 +11,7 @@ import pytest
 
 from moses_integration.decoder.declaration import KINDS, FeatureKind, declare_model, load_model
 from moses_integration.decoder.phrases import Floats, PhraseFeature, TargetPhrase, Words
-from moses_integration.decoder.pool import SentenceDecoder, Translating
+from moses_integration.decoder.pool import Translating, load_decoder
 from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
@@ -41,7 +41,7 @@ def test_a_new_feature_is_a_class_and_a_record(tmp_path: Path, monkeypatch: pyte
     ini = SmallSystem(lines, {**WEIGHTS, "D": [0.0]}).write(tmp_path)
     ini.append("feature", "CapitalWords")
     ini.append("weight", "CapitalWords0= 2")
-    best, other = SentenceDecoder(ini, DecoderSettings(), [(b"a",)]).run(Translating(2), 0).nbest
+    best, other = load_decoder(ini, DecoderSettings(), [(b"a",)]).run(Translating(2), 0).nbest
     assert best.startswith(b"0 ||| A  |||")
     assert b" CapitalWords0= 1" in best
     assert b" CapitalWords0= 0" in other

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from moses_integration.decoder.phrases import Floats, Words
-from moses_integration.decoder.pool import SentenceDecoder, nbest_entry
+from moses_integration.decoder.pool import load_decoder, nbest_entry
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.per_text.context_columns import ContextColumns
@@ -129,7 +129,7 @@ def test_small_systems_translate_identically(language_models: list[Path], tmp_pa
 
 
 def lists(ini: MosesIni, sentences: Sequence[Words]) -> list[bytes]:
-    decoder = SentenceDecoder(ini, read_settings(ini), sentences)
+    decoder = load_decoder(ini, read_settings(ini), sentences)
     entries = []
     for number in range(len(sentences)):
         model, graph = decoder.run(Graph(), number)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -19,14 +20,16 @@ from moses_integration.decoder.cslm import NeuralLanguageModelFeature
 from moses_integration.decoder.declaration import declare_model
 from moses_integration.decoder.graph import Derivation, Step
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.phrases import TargetPhrase, WordPenalty
+from moses_integration.decoder.phrases import TargetPhrase, WordPenalty, words_of
+from moses_integration.decoder.pool import load_decoder, start_decoders
+from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.position_tags import tag_word
 from moses_integration.tuning import tune
 from moses_integration.tuning.bleu import bleu_statistics
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import Optimum, optimise
-from moses_integration.tuning.tune import Tuner, start_tuner
+from moses_integration.tuning.tune import Tuner, tunable_model
 from moses_integration.tuning.tunings import Tuning, TuningConfig, spread
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
@@ -37,14 +40,19 @@ SENTENCES = list(read_lines(MINI / "dev.en"))[:12]
 REFERENCES = [(line,) for line in read_lines(MINI / "dev.fr")][:12]
 
 
+@contextmanager
 def tuner(
     references: Sequence[tuple[bytes, ...]] = REFERENCES,
     settings: TuningConfig = SETTINGS,
     sentences: Sequence[bytes] = SENTENCES,
     processes: int = 1,
     ini: MosesIni | None = None,
-) -> AbstractContextManager[Tuner]:
-    return start_tuner(ini or MosesIni.read(MINI / "moses.ini"), sentences, references, settings, processes)
+) -> Iterator[Tuner]:
+    ini = ini or MosesIni.read(MINI / "moses.ini")
+    model = tunable_model(ini)
+    load = partial(load_decoder, ini, read_settings(ini))
+    with start_decoders(load, [words_of(line) for line in sentences], processes) as pool:
+        yield Tuner(model, pool, references, settings, processes)
 
 
 def test_lists_have_few_digits_of_a_neural_language_model_and_all_of_others() -> None:
