@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
@@ -32,10 +32,6 @@ from phrasescore.training.settings import (
     LmSettings,
     read_presets,
 )
-
-if TYPE_CHECKING:
-    from phrasescore.device import Device
-    from phrasescore.training.loop import Start, Trainer
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -136,21 +132,12 @@ def _train(args: argparse.Namespace) -> int:
             f"{spelled('validation')}: a joint model reads the source of both texts; give {spelled('source')} and "
             f"{spelled('validation_source')}, or neither"
         )
+    # Imported late: PyTorch takes seconds to import, and usage errors should not wait for it.
+    from phrasescore.lm.lm_training import prepare
 
-    def prepare_trainer(device: Device, start: Start, reporter: Reporter) -> Trainer[Any]:
-        from phrasescore.lm.lm_training import prepare
-
-        trainer, facts = prepare(text, args.output, settings, device, validation, start)
-        penalty = settings.model.self_normalise
-        reporter.log(
-            f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; "
-            "losses are nats per word, ends of sentences included"
-            + (f"; the training loss includes {penalty:g} (ln Z)^2" if penalty else "")
-        )
-        return trainer
-
+    reading = partial(prepare, text, args.output, settings, validation=validation)
     next_command = f"phrasescore-smt add-lm moses.ini --model {quote(str(args.output))} -o moses.cslm.ini"
-    return run_training(args, prepare_trainer, next_command)
+    return run_training(args, reading, next_command)
 
 
 def _score(args: argparse.Namespace) -> int:

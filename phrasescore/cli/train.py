@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from shlex import quote
-from typing import TYPE_CHECKING, Any
 
-from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_path, path_or_standard_stream
 from phrasescore.cli.training import add_training_options, given_layers, run_training
 from phrasescore.errors import UsageError, spelled
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input
-from phrasescore.pairs import PairData
 from phrasescore.parallel_text import ParallelText
 from phrasescore.training.settings import PRESETS, SECTIONS, LearnsFrom, Settings, read_presets
-
-if TYPE_CHECKING:
-    from phrasescore.device import Device
-    from phrasescore.training.loop import Start, Trainer
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -61,22 +55,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     settings = settings_of(args)
+    # Imported late: PyTorch takes seconds to import, and usage errors should not wait for it.
+    from phrasescore.training.run import prepare
 
-    def prepare_trainer(device: Device, start: Start, reporter: Reporter) -> Trainer[Any]:
-        from phrasescore.training.run import prepare
-
-        data, validation = args.table, args.validation
-        if args.source is not None:
-            data = ParallelText(args.source, args.target, args.alignment)
-        if args.validation_source is not None:
-            validation = ParallelText(args.validation_source, args.validation_target, args.validation_alignment)
-        trainer, read = prepare(data, args.output, settings, device, validation, start)
-        _introduce(reporter, read, has_held_out=len(trainer.task.held_out) > 0)
-        if followed := _followed(settings.by_size, trainer):
-            reporter.log(f"by the size of the data: {followed}")
-        return trainer
-
-    return run_training(args, prepare_trainer, _next_command(args))
+    data, validation = args.table, args.validation
+    if args.source is not None:
+        data = ParallelText(args.source, args.target, args.alignment)
+    if args.validation_source is not None:
+        validation = ParallelText(args.validation_source, args.validation_target, args.validation_alignment)
+    reading = partial(prepare, data, args.output, settings, validation=validation)
+    return run_training(args, reading, _next_command(args))
 
 
 def _next_command(args: argparse.Namespace) -> str:
@@ -119,27 +107,3 @@ def settings_of(args: argparse.Namespace) -> Settings:
     corpora = settings.data.source_corpus, settings.data.target_corpus
     require_one_standard_input(*(getattr(args, name) for name in inputs), *corpora)
     return settings
-
-
-def _followed(by_size: frozenset[str], trainer: Trainer[Any]) -> str:
-    """Describe the most important `auto` settings, which depend on the size of the data."""
-    network = trainer.task.network.config
-    values = {} if network.in_context else {"dropout": network.dropout}
-    values["max_updates"] = trainer.config.max_updates
-    return ", ".join(spelled(name, value) for name, value in values.items() if name in by_size)
-
-
-def _introduce(reporter: Reporter, data: PairData, *, has_held_out: bool) -> None:
-    facts = data.summary
-    is_table = "distinct_pairs" in facts
-    pairs = f"{facts['distinct_pairs']:,} distinct pairs" if is_table else f"{facts['sentence_pairs']:,} sentence pairs"
-    reporter.log(
-        f"{facts['lines']:,} lines, {pairs}; vocabularies of "
-        f"{len(data.source_vocabulary):,} and {len(data.target_vocabulary):,} cover "
-        f"{facts['source_coverage']:.2%} and {facts['target_coverage']:.2%} of the words"
-    )
-    if is_table and has_held_out:
-        reporter.log(
-            "held-out pairs are parts of the sentences of the table, so their loss shows only how well the network "
-            f"fits the table; {spelled('validation')} measures pairs of other sentences"
-        )

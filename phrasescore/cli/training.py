@@ -15,9 +15,8 @@ from phrasescore.errors import UsageError, spelled
 from phrasescore.signals import StopRequest, stop_on_signals
 
 if TYPE_CHECKING:
-    from phrasescore.device import Device
     from phrasescore.training.checkpoint import Progress
-    from phrasescore.training.loop import Evaluation, Start, Trainer
+    from phrasescore.training.loop import Evaluation, Trainer
 
 
 def add_training_options(
@@ -50,17 +49,14 @@ def given_layers(args: argparse.Namespace, sections: Sections) -> list[Values]:
     return [*([read_toml(args.config, sections)] if args.config else []), given]
 
 
-def run_training(
-    args: argparse.Namespace, prepare: Callable[[Device, Start, Reporter], Trainer[Any]], next_command: str
-) -> int:
+def run_training(args: argparse.Namespace, prepare: Callable[..., tuple[Trainer[Any], Any]], next_command: str) -> int:
     """Train, with other processes if `torchrun` started this one; return the exit code.
 
     Args:
         args: the command line.
-        prepare: reads the data and returns the trainer.
+        prepare: reads the data and returns the trainer, with `device` and `start` as keyword arguments.
         next_command: a command that uses the network, for the log.
     """
-    # Imported late: PyTorch takes seconds to import, and usage errors should not wait for it.
     from phrasescore.device import choose_device, settle_memory
     from phrasescore.training.loop import Start
     from phrasescore.training.ranks import joined
@@ -70,7 +66,7 @@ def run_training(
         settle_memory()
         device = choose_device(ranks.device_name(args.device), args.precision)
         with reporter.task("reading") as task, stop.urgently():
-            trainer = prepare(device, Start(args.restart, task.update, reporter.log, ranks), reporter)
+            trainer, _ = prepare(device=device, start=Start(args.restart, task.update, reporter.log, ranks))
         return _train(trainer, reporter, stop, restarted=args.restart, next_command=next_command)
 
 

@@ -166,6 +166,12 @@ def prepare(
 
         trainer = Trainer(home, task, fixed, start.ranks)
         trainer.begin(describe, restart=start.restart)
+        penalty = settings.model.self_normalise
+        start.log(
+            f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; "
+            "losses are nats per word, ends of sentences included"
+            + (f"; the training loss includes {penalty:g} (ln Z)^2" if penalty else "")
+        )
         return trainer, facts
 
 

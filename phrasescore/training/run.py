@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from phrasescore.aligned_phrases import AlignedPhrases, extract_phrases
 from phrasescore.device import Device
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
 from phrasescore.model_files import ENCODER_DECODER, TRAINING_STATE
 from phrasescore.model_folder import save_description
@@ -21,6 +21,7 @@ from phrasescore.nn.weights import check_size, start_at_frequencies
 from phrasescore.pairs import PairData, PhrasePairs, read_table
 from phrasescore.parallel_text import ParallelText, SentenceConfig, read_sentences
 from phrasescore.phrases import hash_pairs, hash_phrases
+from phrasescore.text import Log
 from phrasescore.training.batches import hold_out_sentences, split_held_out
 from phrasescore.training.checkpoint import absolute_paths, run_folder
 from phrasescore.training.loop import Start, Trainer
@@ -45,7 +46,7 @@ def prepare(
     _check(data, settings, validation)
     with run_folder(folder, start.restart, ENCODER_DECODER, start.ranks) as home:
         read = _read(data, validation, folder / TRAINING_STATE, settings, start)
-        settings = settings.fitted(len(read.data.distinct))
+        by_size, settings = settings.by_size, settings.fitted(len(read.data.distinct))
         if not len(read.lines):
             raise UserError(f"{display_name(data)}: nothing is left to train on; hold out less or give more data")
         network = _new_network(settings, read.data, device)
@@ -63,6 +64,8 @@ def prepare(
             save_description(folder, settings.model, settings.data.direction, *vocabularies, sections, factors)
 
         trainer.begin(describe, restart=start.restart)
+        _log_data(read.data, has_held_out=len(task.held_out) > 0, log=start.log)
+        _log_sizes(settings, by_size, start.log)
         return trainer, read.data
 
 
@@ -174,6 +177,30 @@ def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderD
         start_at_frequencies(network.softmax, torch.from_numpy(counts))
     network.softmax.product_dtype = device.product_dtype
     return network.to(device.torch_device)
+
+
+def _log_data(data: PairData, *, has_held_out: bool, log: Log) -> None:
+    facts = data.summary
+    is_table = "distinct_pairs" in facts
+    pairs = f"{facts['distinct_pairs']:,} distinct pairs" if is_table else f"{facts['sentence_pairs']:,} sentence pairs"
+    log(
+        f"{facts['lines']:,} lines, {pairs}; vocabularies of "
+        f"{len(data.source_vocabulary):,} and {len(data.target_vocabulary):,} cover "
+        f"{facts['source_coverage']:.2%} and {facts['target_coverage']:.2%} of the words"
+    )
+    if is_table and has_held_out:
+        log(
+            "held-out pairs are parts of the sentences of the table, so their loss shows only how well the network "
+            f"fits the table; {spelled('validation')} measures pairs of other sentences"
+        )
+
+
+def _log_sizes(settings: Settings, by_size: frozenset[str], log: Log) -> None:
+    """Log the most important `auto` settings, which depend on the size of the data."""
+    values: dict[str, object] = {} if settings.model.in_context else {"dropout": settings.model.dropout}
+    values["max_updates"] = settings.training.max_updates
+    if shown := [spelled(name, value) for name, value in values.items() if name in by_size]:
+        log(f"by the size of the data: {', '.join(shown)}")
 
 
 def _digests(read: _Read, data: Data) -> dict[str, str | None]:
