@@ -16,7 +16,6 @@ from phrasescore.cli.console import Reporter
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name, read_lines, require_one_standard_input, require_writable, write_lines
 from phrasescore.model_files import described, files_of_models
-from phrasescore.text import text_lines
 
 if TYPE_CHECKING:
     from moses_integration.rescoring.rescorer import Rescorer
@@ -90,7 +89,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> None:
-
     seeds = system_options.seeds_of(args, [1, 2, 3])
     if args.ini is None and not args.prepared:
         raise UsageError(
@@ -119,21 +117,23 @@ def _apply(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> 
     tuned = TunedWeights.read(args.weights)
     models = files_of_models(spec.path for spec in tuned.choices(args.scorer))
     require_writable(args.output, args.nbest_output, inputs=models)
+    ini = None
     if args.prepared:
         options.refuse_idle(args, ["ini"], f"with {spelled('weights')} and {spelled('prepared')}")
-        write_lines(args.output, rescorer.apply(tuned, text_lines(args.source, reporter.log)))
-        return
-    path = args.ini or tuned.ini
-    if path is None:
+    elif path := args.ini or tuned.ini:
+        ini = system_options.read_ini(path, reporter, outputs=(args.output, args.nbest_output))
+    else:
         raise UsageError(
             f"{args.weights}: was tuned on prepared text, without a moses.ini; give prepared text and "
             f"{spelled('prepared')}"
         )
-    ini = system_options.read_ini(path, reporter, outputs=(args.output, args.nbest_output))
     with work_folder(None) as folder:
-        prepared = prepare_text(ini, "source", args.source, folder / "source", is_prepared=False, log=reporter.log)
-        sentences = list(read_lines(prepared))
-    write_translations(ini, args.output, rescorer.apply(tuned, sentences))
+        prepared = prepare_text(ini, "source", args.source, folder / "source", args.prepared, reporter.log)
+        translations = rescorer.apply(tuned, read_lines(prepared))
+    if ini is None:
+        write_lines(args.output, translations)
+    else:
+        write_translations(ini, args.output, translations)
 
 
 def _scorer(text: str) -> FeatureSpec:

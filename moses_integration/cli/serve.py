@@ -8,7 +8,7 @@ from pathlib import Path
 from moses_integration.cli.system_options import add_ini, read_ini
 from moses_integration.ini import MosesIni
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_device_options, add_number, add_quiet_option
+from phrasescore.cli.options import add_device_options, add_number, add_processes_option, add_quiet_option
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.workers import available_cores
 
@@ -32,7 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "address to listen at; with any other than the default, everybody who reaches it can translate, without a "
     parser.add_argument("--host", default="127.0.0.1", help=f"{text}password (default: %(default)s)")
     add_number(parser, "--port", "port to listen at; 0 for any free one", default=8080, least=0)
-    add_number(parser, "--processes", "number of processes that translate (default: all cores)")
+    add_processes_option(parser)
     add_number(parser, "--max-words", "longest sentence, in words", default=200)
     add_number(parser, "--max-seconds", "time limit of a request, in seconds", default=30)
     add_device_options(parser)

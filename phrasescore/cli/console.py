@@ -21,9 +21,8 @@ from types import TracebackType
 from typing import TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column
-from rich.text import Text
 
 from phrasescore.errors import UsageError, options_spelled_as_flags, sentence_of
 from phrasescore.files import STDOUT, complete_standard_streams, full_disk_as_error, require_open
@@ -203,14 +202,6 @@ class Reporter:
         return ProgressBar(self, title, at_most=at_most)
 
 
-class _ElapsedIfAllThatIsKnown(TimeElapsedColumn):
-    """Shows the elapsed time if the remaining time is unknown."""
-
-    def render(self, task: Task) -> Text:
-        """Return the column."""
-        return super().render(task) if task.total is None else Text()
-
-
 class ProgressBar:
     """Progress of a task; a context manager."""
 
@@ -222,7 +213,7 @@ class ProgressBar:
         columns = (
             TextColumn("{task.description}"),
             BarColumn(bar_width=10),
-            _ElapsedIfAllThatIsKnown(),
+            TimeElapsedColumn(),
             # The text begins with the remaining time, because the terminal may truncate it.
             TextColumn("{task.fields[text]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
         )
