@@ -39,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
     ini = system_options.read_ini(args.ini, reporter, outputs=[args.output])
     if networks_of(ini):
         raise UserError(
-            f"{ini.name}: has a column in context, which stays the last; add others to the ini from before, then tune "
-            f"with {spelled('in_context')}"
+            f"{ini.name}: has a column in context, which must remain the last column; add other columns to the ini "
+            f"without it, then tune with {spelled('in_context')}"
         )
     label = args.feature or ini.phrase_table().label
     before = ini.feature(label)

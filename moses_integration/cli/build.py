@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     toolkit = toolkit_of(args, reporter)
     toolkit.check_folder(args.output)
     texts = (args.source, args.target, args.alignment, *(args.validation or ()))
-    require_rereadable(*texts, why="what a system is built of is read several times")
+    require_rereadable(*texts, why="`build` reads its inputs several times")
     sides = (args.source, args.source_language, "source"), (args.target, args.target_language, "target")
     source, target = (language_of(*side, args.tokenised, reporter.log) for side in sides)
     if source == target:

@@ -79,7 +79,7 @@ class Switches(dict[str, list[str]]):
                     log(f"{argument}: is given twice; only the first counts, as in Moses")
                 values = switches.setdefault(name, []) if name not in switches else []
             elif values is None:
-                raise UsageError(f"{argument}: stands where a switch is expected; give -f moses.ini first")
+                raise UsageError(f"{argument}: is not a switch; give -f moses.ini first")
             else:
                 values.append(argument)
         for name in switches.keys() & _NEED_VALUE:
@@ -110,8 +110,8 @@ class Switches(dict[str, list[str]]):
             raise UsageError("-report-segmentation: Moses ignores its value; give it none, or leave it out")
         if listing and trace is not None:
             raise UsageError(
-                "-report-segmentation: would stand in n-best lists of Moses, too; use -include-segmentation-in-n-best, "
-                "or leave -n-best-list out"
+                "-report-segmentation: Moses would write the ranges into the n-best list, too; use "
+                "-include-segmentation-in-n-best, or leave -n-best-list out"
             )
         # Use as many digits as the largest value has.
         if listing and (len(listing) < 2 or not re.fullmatch("[0-9]{1,10}", listing[1]) or int(listing[1]) > MOST):
@@ -175,8 +175,8 @@ def _run(arguments: Sequence[str]) -> int:
     ini = MosesIni.read(Path(switches.one("config")))
     if networks_of(ini):
         raise UserError(
-            f"{ini.name}: has a column that a network makes for each text, which this decoder does not ask; use "
-            "`phrasescore-smt decode`, or `phrasescore-smt text-table` and this decoder then"
+            f"{ini.name}: has a column in context, which this decoder cannot compute; use `phrasescore-smt decode`, or "
+            "write a per-text phrase table by `phrasescore-smt text-table` and decode with its ini"
         )
     model = declare_model(ini)
     model.set_weights(switches.weights(ini), "-weight-overwrite")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,35 +15,24 @@ from phrasescore.cli.console import Reporter
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import STANDARD_STREAM, can_be_read_only_once, require_one_standard_input, require_writable
 from phrasescore.model_files import files_of_models
+from phrasescore.words import parse_number
 
 if TYPE_CHECKING:
     from moses_integration.per_text.context_columns import ContextColumns
     from moses_integration.toolkits.toolkit import BuildingToolkit, Toolkit
 
 
-def natural(text: str) -> int:
-    """Parse a number of at least 0."""
-    return options.whole_number(text, 0)
-
-
-def finite_number(text: str) -> float:
-    """Parse a finite number."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"{text} is no finite number")
-    return number
-
-
 def add_weight_option(parser: argparse.ArgumentParser, of: str, kind: str) -> None:
     """Add --weight for new features; `kind` names the other features whose weights limit the default."""
     text = f"initial weight {of} (default: {NEW_WEIGHT}, or the mean weight of a {kind} if that is less)"
-    parser.add_argument("--weight", type=finite_number, metavar="X", help=text)
+    parser.add_argument("--weight", type=parse_number, metavar="X", help=text)
 
 
 def add_seeds_option(group: argparse._ActionsContainer, default: str) -> None:
     """Add --seeds; see `seeds_of`."""
     text = f"seeds of the random restarts, one tuning per seed (default: {default})"
-    group.add_argument("--seeds", type=natural, nargs="+", action="extend", metavar="N", help=text)
+    parse = partial(options.whole_number, least=0)
+    group.add_argument("--seeds", type=parse, nargs="+", action="extend", metavar="N", help=text)
 
 
 # Texts
@@ -155,7 +144,7 @@ def context_columns(args: argparse.Namespace, ini: MosesIni, reporter: Reporter)
         if args.in_context:
             raise
         option = spelled("in_context")
-        raise UserError(f"{error}; or say by {option} where the network of {ini.name} lies now") from error
+        raise UserError(f"{error}; or give the new folder of the network of {ini.name} by {option}") from error
     require_in_context(scorer)
     return ContextColumns(scorer, args.processes, args.scheduler, reporter.log, args.restart)
 
@@ -180,8 +169,7 @@ def open_system(
     ini.require_some_weight()
     if args.in_context and new_weight is not None and networks_of(ini):
         raise UserError(
-            f"{ini.name}: has a column in context already; give the ini from before that, or leave out "
-            f"{spelled('in_context')}"
+            f"{ini.name}: has a column in context already; give an ini without it, or leave out {spelled('in_context')}"
         )
     if args.in_context and tunes:
         new_weight = first_weight(ini.weights_of_table(ini.phrase_table()))

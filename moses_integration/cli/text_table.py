@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
             require_moses_words(text_lines(prepared), prepared)
             made = write_indexed_system(ini, prepared, folder, columns, tuned)
     if made.sentences and not made.positions:
-        reporter.log(f"{display_name(args.source)}: has no phrase of the table; give text as the system's is")
+        reporter.log(f"{display_name(args.source)}: contains no phrase of the table; prepare it like the training text")
     a_sentence = f" ({made.lines / made.sentences:.0f} a sentence)" if made.sentences else ""
     reporter.log(
         f"{made.ini}: written, with {made.lines:,} lines{a_sentence} for {made.positions:,} positions; decode "

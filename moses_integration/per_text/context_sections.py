@@ -111,8 +111,8 @@ def require_tuned_for(ini: MosesIni, scorer: PhraseScorer) -> None:
     tuned_with = ini.values(NETWORKS_SHA256)
     if tuned_with and tuned_with != [scorer.fingerprint]:
         raise UserError(
-            f"{scorer.name}: is not what {ini.name} was tuned with, or was trained on since; give that by "
-            f"{spelled('in_context')}, or tune again"
+            f"{scorer.name}: is not the network that {ini.name} was tuned with, or was trained further since; give "
+            f"the old one by {spelled('in_context')}, or tune again"
         )
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from phrasescore.scoring.scorer import PhraseScorer
 
 _DOUBT = (
-    "; check that it was trained on this table, or on one with the same languages on the same sides, tokenised and "
-    "cased alike"
+    "; check that it was trained on this table, or on a table with the same languages, direction, tokenisation and "
+    "casing"
 )
 
 
@@ -157,7 +157,7 @@ def _summarise(reporter: Reporter, counts: Counts) -> None:
         f"{_rate(counts):,.0f} lines/s"
     )
     if counts.lines_of_run_before:
-        reporter.log(f"{counts.lines_of_run_before:,} of them by an interrupted run")
+        reporter.log(f"{counts.lines_of_run_before:,} of them in an interrupted run")
     if counts.pairs_clipped:
         reporter.log(f"{counted(counts.pairs_clipped, 'score')} below the floor, clipped")
     if counts.faulty_lines:
@@ -178,7 +178,7 @@ def _suggest_next(
     if output == STANDARD_STREAM or is_unsound:
         return
     if config.shard is not None:
-        reporter.log("next: phrasescore join SHARD... -o TABLE, when all of them are there")
+        reporter.log("next: phrasescore join SHARD... -o TABLE, when all shards are written")
     elif config.replace_last is None and config.limit is None:
         weight = "" if scorer.columns[0].values == "log-probability" else " --weight W"
         table = quote(str(output))

@@ -134,7 +134,7 @@ def test_columns_by_name_and_a_shard(small_table: Path, tmp_path: Path) -> None:
     options: list[str | Path] = ["--columns", "unknown-both", "per-word", "--shard", "1/1", "-o", output]
     done = run("annotate", small_table, "-m", MODEL, *options, "--report", report)
     assert done.returncode == 0
-    assert b"next: phrasescore join SHARD... -o TABLE, when all of them are there" in done.stderr
+    assert b"next: phrasescore join SHARD... -o TABLE, when all shards are written" in done.stderr
     assert json.loads(report.read_bytes())["columns"] == ["unknown-both", "per-word"]
     assert output.read_bytes().splitlines()[0].split(b" ||| ")[2].count(b" ") == 5
     description = tmp_path / "out.shard.json"

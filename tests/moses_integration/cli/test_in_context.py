@@ -204,7 +204,7 @@ def test_the_table_of_a_text_translates_as_the_command_does(
     assert main(["decode", str(tmp_path / "moved.ini"), "--source", str(source), *EMBEDDED]) == 1
     err = capfdbinary.readouterr().err
     assert b"nowhere: is not a model folder" in err
-    assert b"or say by --in-context where the network of %b/moved.ini lies now\n" % bytes(tmp_path) in err
+    assert b"or give the new folder of the network of %b/moved.ini by --in-context\n" % bytes(tmp_path) in err
     assert main(["decode", str(tmp_path / "moved.ini"), "--source", str(source), *EMBEDDED, "--in-context", moved]) == 0
     assert capfdbinary.readouterr().out == translations
 
@@ -472,7 +472,7 @@ def test_a_text_without_phrases_of_the_table_is_reported(tmp_path: Path, capsys:
     text, indexed = tmp_path / "text", str(tmp_path / "indexed")
     text.write_text("xyzzy foo\n\n")
     assert main(["text-table", INI, "--source", str(text), "--prepared", "-o", indexed]) == 0
-    assert f"{text}: has no phrase of the table; give text as the system's is\n" in capsys.readouterr().err
+    assert f"{text}: contains no phrase of the table; prepare it like the training text\n" in capsys.readouterr().err
     decode = ["decode", f"{indexed}/moses.ini", "--source", INI, "-o", str(tmp_path / "out"), *ALONE]
     assert main(decode) == 1
     assert "is not the text that the tables of" in capsys.readouterr().err
@@ -531,7 +531,10 @@ def test_weights_are_for_the_network_that_they_were_sought_with(
     other, out, ini = tmp_path / "other", str(tmp_path / "out"), MosesIni.read(tuned)
     train(other, "--seed", "7")
     (trained,) = ini.values(NETWORKS_SHA256)
-    refusal = "is not what {ini} was tuned with, or was trained on since; give that by --in-context, or tune again\n"
+    refusal = (
+        "is not the network that {ini} was tuned with, or was trained further since; give the old one by --in-context, "
+        "or tune again\n"
+    )
     decode = ["decode", str(tuned), "--source", source, "-o", out, *EMBEDDED, "--in-context"]
     for folders in ([other], [network, network]):
         assert main([*decode, *map(str, folders)]) == 1
@@ -749,7 +752,7 @@ def test_a_column_in_context_stays_the_last(
 ) -> None:
     table = str(MINI / "phrase-table.gz")
     assert main(["add-column", str(tuned), "--table", table, "-o", str(tmp_path / "more.ini")]) == 1
-    assert "has a column in context, which stays the last" in capsys.readouterr().err
+    assert "has a column in context, which must remain the last column" in capsys.readouterr().err
     source, reference = map(str, small_dev)
     worth = ["estimate-gain", str(tuned), "--source", source, "--reference", reference, *EMBEDDED]
     assert main([*worth, "--in-context", str(network)]) == 1

@@ -85,7 +85,7 @@ def test_of_repeated_switches_the_first_counts() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["x", "-f", INI], "x: stands where a switch is expected"),
+        (["x", "-f", INI], "x: is not a switch"),
         (["-f", INI, "-xyz"], "-xyz: is no switch of this decoder; `phrasescore-decoder -h` lists them"),
         (["-f", INI, "-n-best-lst", "f"], "-n-best-lst: is no switch of this decoder; did you mean `-n-best-list`?"),
         (["-v", "0"], "-config: has no value"),
@@ -97,7 +97,7 @@ def test_of_repeated_switches_the_first_counts() -> None:
         (["-f", INI, "-t", "false"], "-report-segmentation: Moses ignores its value; give it none"),
         (
             ["-f", INI, "-t", "-n-best-list", "x", "5"],
-            "-report-segmentation: would stand in n-best lists of Moses, too",
+            "-report-segmentation: Moses would write the ranges into the n-best list, too",
         ),
         (["-f", INI, "-s", "1e2"], "-stack: `1e2` is not a whole number"),
         (["-f", INI, "-s", "1_0"], "-stack: `1_0` is not a whole number"),
@@ -124,7 +124,7 @@ def test_an_ini_in_context_is_for_another_command(text: Path, tmp_path: Path, ca
     add_columns_in_context(ini, 1)
     name_networks(ini, ["network"])
     ini.write(tmp_path / "ctx.ini")
-    message = "ctx.ini: has a column that a network makes for each text, which this decoder does not ask"
+    message = "ctx.ini: has a column in context, which this decoder cannot compute"
     require_one_sentence(capfdbinary, 1, message, "-f", tmp_path / "ctx.ini", "-i", text)
 
 

@@ -34,7 +34,7 @@ def test_the_order_of_the_networks_does_not_matter() -> None:
     name_networks(ini, ["b", "a"], fingerprint_of(["22", "11"]))
     require_tuned_for(ini, scorer_of("11", "22"))
     for others in (scorer_of("11"), scorer_of("11", "11"), scorer_of("11", "33")):
-        with pytest.raises(UserError, match=r"rnn: is not what moses\.ini was tuned with"):
+        with pytest.raises(UserError, match=r"rnn: is not the network that moses\.ini was tuned with"):
             require_tuned_for(ini, others)
 
 
