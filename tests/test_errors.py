@@ -23,7 +23,7 @@ def _messages(module: Path) -> Iterator[tuple[int, str]]:
         if not isinstance(call, ast.Call):
             continue
         name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-        if isinstance(node, ast.Raise) or name in ("log", "UserError", "refuse_idle"):
+        if isinstance(node, ast.Raise) or name in ("log", "UserError", "reject_without_effect"):
             texts = [
                 one.value for one in ast.walk(call) if isinstance(one, ast.Constant) and isinstance(one.value, str)
             ]

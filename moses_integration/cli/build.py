@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     if args.alignment and not args.validation:
         given = f"with {spelled('alignment')}, which is of all lines, and without {spelled('validation')}"
-        options.refuse_idle(args, ["aligner", "longest_sentence"], given)
+        options.reject_without_effect(args, ["aligner", "longest_sentence"], given)
     if args.escaped and not args.tokenised:
         raise UsageError(
             f"{spelled('escaped')}: tokenising would take the escapes apart; give {spelled('tokenised')}, too, or text "

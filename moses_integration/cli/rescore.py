@@ -113,13 +113,13 @@ def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> N
 def _apply(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> None:
     from moses_integration.rescoring.rescorer import TunedWeights
 
-    options.refuse_idle(args, ["seeds", "restarts", "mbr"], f"with {spelled('weights')}, which are tuned")
+    options.reject_without_effect(args, ["seeds", "restarts", "mbr"], f"with {spelled('weights')}, which are tuned")
     tuned = TunedWeights.read(args.weights)
     models = files_of_models(spec.path for spec in tuned.choices(args.scorer))
     require_writable(args.output, args.nbest_output, inputs=models)
     ini = None
     if args.prepared:
-        options.refuse_idle(args, ["ini"], f"with {spelled('weights')} and {spelled('prepared')}")
+        options.reject_without_effect(args, ["ini"], f"with {spelled('weights')} and {spelled('prepared')}")
     elif path := args.ini or tuned.ini:
         ini = system_options.read_ini(path, reporter, outputs=(args.output, args.nbest_output))
     else:

@@ -133,7 +133,7 @@ def context_columns(args: argparse.Namespace, ini: MosesIni, reporter: Reporter)
         for name in ("device", "precision"):
             if getattr(args, name) != "auto":
                 raise UsageError(f"{spelled(name)}: changes nothing without a network in context; leave it out")
-        options.refuse_idle(args, ["plugins"], "without a network in context")
+        options.reject_without_effect(args, ["plugins"], "without a network in context")
         return None
     from moses_integration.per_text.context_columns import ContextColumns
     from phrasescore.scoring.scorer import load_scorer, require_in_context

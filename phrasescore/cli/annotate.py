@@ -116,7 +116,7 @@ def _check_usage(args: argparse.Namespace, config: AnnotateConfig) -> None:
     config.check(args.table)
     require_one_standard_input(args.table, *config.only_sources_in)
     if args.dry_run:
-        options.refuse_idle(args, ("report", "scheduler"), f"with {spelled('dry_run')}")
+        options.reject_without_effect(args, ("report", "scheduler"), f"with {spelled('dry_run')}")
         require_table_file(args.table, "dry_run")
         return
     if args.output is None and sys.stdout.isatty() and config.limit is None:
@@ -127,11 +127,8 @@ def _check_usage(args: argparse.Namespace, config: AnnotateConfig) -> None:
     description = [description_of(args.output)] if config.shard and args.output != STANDARD_STREAM else []
     inputs = (args.table, *files_of_models(args.models), *config.only_sources_in)
     require_writable(args.output, args.report, *description, inputs=inputs)
-    if config.restart and args.output == STANDARD_STREAM:
-        raise UsageError(
-            f"{spelled('restart')}: changes nothing with standard output, which cannot be resumed; give -o FILE, or "
-            "leave it out"
-        )
+    if args.output == STANDARD_STREAM:
+        options.reject_without_effect(args, ["restart"], "with standard output, which cannot be resumed")
 
 
 def _print_estimate(found: Estimate) -> None:

@@ -46,9 +46,9 @@ def run_command(name: str, run: Callable[[], int], *, quiet: bool = False) -> in
         with (
             options_spelled_as_flags(),
             interrupt_on_signals(),
-            _notes_said(quiet),
+            _log_printed(quiet),
             full_disk_as_error("standard output or a temporary file"),
-            _closed_stdout_told(),
+            _closed_stdout_as_error(),
         ):
             if isinstance(sys.stdout, io.TextIOWrapper):
                 # Escape characters that the encoding of the terminal does not have.
@@ -58,16 +58,16 @@ def run_command(name: str, run: Callable[[], int], *, quiet: bool = False) -> in
         return code
     except BrokenPipeError:
         # The reader of the pipe has closed it.
-        _give_up(sys.stdout)
+        _flush_or_discard(sys.stdout)
         return 1
     except Exception as error:
         if (sentence := sentence_of(error)) is None:
             raise
-        _give_up(sys.stdout)
-        _tell(f"{name}: {sentence}")
+        _flush_or_discard(sys.stdout)
+        _print_error(f"{name}: {sentence}")
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
-        _tell(f"{name}: stopped")
+        _print_error(f"{name}: stopped")
         return 128 + signal.SIGINT
 
 
@@ -88,12 +88,12 @@ def parse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str] | 
         with redirect_stdout(printed):
             return parser.parse_args(arguments)
     except SystemExit as end:
-        _give_up(sys.stderr)
+        _flush_or_discard(sys.stderr)
         raise SystemExit(end.code or run_command(parser.prog, show)) from None
 
 
 @contextmanager
-def _closed_stdout_told() -> Iterator[None]:
+def _closed_stdout_as_error() -> Iterator[None]:
     """Convert the error of writing to a closed standard output.
 
     Raises:
@@ -107,11 +107,11 @@ def _closed_stdout_told() -> Iterator[None]:
         raise
 
 
-def _tell(text: str) -> None:
+def _print_error(text: str) -> None:
     """Print a line on standard error, and ignore failures."""
     with suppress(OSError):
         print(as_line(text), file=sys.stderr)
-    _give_up(sys.stderr)
+    _flush_or_discard(sys.stderr)
 
 
 def as_line(text: str) -> str:
@@ -129,7 +129,7 @@ def as_line(text: str) -> str:
     )
 
 
-def _give_up(stream: TextIO) -> None:
+def _flush_or_discard(stream: TextIO) -> None:
     """Flush a standard stream; if that fails, redirect it to the null device, so that Python exits silently."""
     try:
         stream.flush()
@@ -138,7 +138,7 @@ def _give_up(stream: TextIO) -> None:
 
 
 @contextmanager
-def _notes_said(quiet: bool) -> Iterator[None]:
+def _log_printed(quiet: bool) -> Iterator[None]:
     """Print log messages of the library. A nested command overrides `quiet` of the outer one."""
     log, handler = logging.getLogger("phrasescore"), logging.Handler(logging.WARNING)
     handler.emit = lambda record: Reporter(quiet=quiet).log(record.getMessage())  # type: ignore[method-assign]

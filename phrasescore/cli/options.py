@@ -254,7 +254,7 @@ def given_options(args: argparse.Namespace, section: type[Section]) -> dict[str,
     return {name: tuple(value) if is_list(kinds[name]) else value for name, value in given.items() if value is not None}
 
 
-def refuse_idle(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
+def reject_without_effect(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
     """Reject options that were given on the command line and have no effect.
 
     Raises:

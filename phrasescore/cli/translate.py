@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     nbest, given = options.nbest_of(args), options.given_options(args, SearchConfig)
     if nbest:
-        options.refuse_idle(args, ["n_best"], f"with {spelled('nbest')}")
+        options.reject_without_effect(args, ["n_best"], f"with {spelled('nbest')}")
         beam = {} if args.sample else {"beam": max(SearchConfig.beam, nbest[1])}
         given = {**beam, **given, "n_best": nbest[1]}
     config = SearchConfig.checked(given)
