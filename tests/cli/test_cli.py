@@ -442,7 +442,8 @@ def test_annotating_leaves_nothing_half_written(mini_table: Path, tmp_path: Path
     process.send_signal(number)
     _, messages = process.communicate(timeout=60)
     assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
-    assert b"Traceback" not in messages
+    # A kill while `multiprocessing` starts a worker makes the worker print a traceback.
+    assert number == signal.SIGKILL or b"Traceback" not in messages
     assert output.read_bytes() == b"old"
     done = run("annotate", mini_table, "-m", MODEL, "-o", output, "-q")
     assert done.returncode == 0
