@@ -125,10 +125,9 @@ def prepare(
         vocabulary, source_vocabulary = Vocabulary.most_frequent(counts, *limits), None
         if read.source is not None:
             source_vocabulary = Vocabulary.most_frequent(read.source.counts(), *limits)
-        seed = settings.training.seed
         sentences, source = read.encode(vocabulary, source_vocabulary)
         number = 0 if validation is not None else int(len(sentences) * settings.text.held_out)
-        lines, held_out = hold_out_sentences(hash_phrases(sentences), number, seed)
+        lines, held_out = hold_out_sentences(hash_phrases(sentences), number, settings.training.seed)
         if not len(lines):
             raise UserError(f"{display_name(text)}: leaves no sentences to train on; hold out less")
         if settings.model.self_normalise and validation is None and not number:
@@ -138,10 +137,7 @@ def prepare(
             )
         others = None if other is None else other.encode(vocabulary, source_vocabulary)
         sizes = len(vocabulary), 0 if source_vocabulary is None else len(source_vocabulary)
-        check_size(lambda: NeuralLanguageModel(settings.model, *sizes))
-        torch.manual_seed(seed)
-        network = NeuralLanguageModel(settings.model, *sizes).to(device.torch_device)
-        network.softmax.product_dtype = device.product_dtype
+        network = _new_network(settings, sizes, device)
 
         def ngrams(sentences: Phrases, source: AffiliatedSource | None) -> Ngrams:
             return Ngrams(sentences, settings.model.order, source, network.source_window)
@@ -166,13 +162,25 @@ def prepare(
 
         trainer = Trainer(home, task, fixed, start.ranks)
         trainer.begin(describe, restart=start.restart)
-        penalty = settings.model.self_normalise
-        start.log(
-            f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; "
-            "losses are nats per word, ends of sentences included"
-            + (f"; the training loss includes {penalty:g} (ln Z)^2" if penalty else "")
-        )
+        start.log(_introduction(facts, settings.model.self_normalise))
         return trainer, facts
+
+
+def _new_network(settings: LmSettings, sizes: tuple[int, int], device: Device) -> NeuralLanguageModel:
+    check_size(lambda: NeuralLanguageModel(settings.model, *sizes))
+    torch.manual_seed(settings.training.seed)
+    network = NeuralLanguageModel(settings.model, *sizes).to(device.torch_device)
+    network.softmax.product_dtype = device.product_dtype
+    return network
+
+
+def _introduction(facts: dict[str, Any], penalty: float) -> str:
+    """Describe the text and the loss for the log; `penalty` is the weight of (ln Z)^2."""
+    text = (
+        f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; losses "
+        "are nats per word, ends of sentences included"
+    )
+    return f"{text}; the training loss includes {penalty:g} (ln Z)^2" if penalty else text
 
 
 def _files(text: str | Path | ParallelText | None, name: str) -> dict[str, str | Path | None]:
