@@ -88,9 +88,8 @@ class LanguageModel(ContextFeature):
         start, nothing = self._new_state(), self._new_state()
         self._model.BeginSentenceWrite(start)
         self._model.NullContextWrite(nothing)
-        self._states: list[kenlm.State] = []
-        self._state_numbers: dict[kenlm.State, int] = {}
-        self._start, self._nothing = self._number(start), self._number(nothing)
+        self._states, self._start, self._nothing = [start, nothing], 0, 1
+        self._state_numbers = {start: 0, nothing: 1}
         self._words = _WordNumbers()
         self._cached_key = np.full(_CACHED, -1, np.int64)
         self._cached_score, self._cached_state = np.zeros(_CACHED), np.zeros(_CACHED, np.int64)
@@ -106,9 +105,10 @@ class LanguageModel(ContextFeature):
             for word in phrase:
                 score_TL[-1].append(self._model.BaseScore(before, as_text(word), after))
                 before, after = after, before
-        full_T1 = np.array([sum(score_L) for score_L in score_TL], np.float64)[:, None]
+        full_T = [sum(score_L) for score_L in score_TL]
+        require_log_probs(full_T, self.path)
+        full_T1 = np.array(full_T, np.float64)[:, None]
         inside_T1 = np.array([sum(score_L[self._context :]) for score_L in score_TL], np.float64)[:, None]
-        require_log_probs(full_T1, self.path)
         return inside_T1 * LN_10, full_T1 * LN_10 - inside_T1 * LN_10
 
     def begin(self, options: Options) -> int:
@@ -124,56 +124,54 @@ class LanguageModel(ContextFeature):
 
     def extend(self, states_N: Indices, options_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return ln p of the words whose n-gram starts before the phrase, plus `</s>` at the end, and new states."""
-        phrases_N = self._phrase_O[options_N]
-        score_LN, state_N = self._walk(states_N, self._word_LP[: self._context, phrases_N])
-        score_N = score_LN.sum(axis=0)
-        end_N = self._end_P[phrases_N]
+        phrases_N = self._phrase_O.take(options_N)
+        score_N, state_N = self._walk(states_N, self._word_LP[: self._context].take(phrases_N, axis=1))
+        end_N = self._end_P.take(phrases_N)
         state_N = np.where(end_N == _NO_STATE, state_N, end_N)
         if is_end:
             end_1N = np.where(self._length_P[None, phrases_N] > 0, _END, 0)
-            score_N += self._walk(state_N, end_1N)[0][0]
+            score_N += self._walk(state_N, end_1N)[0]
         return score_N[:, None] * LN_10, state_N
 
     def _walk(self, state_N: Indices, word_LN: Indices) -> tuple[Floats, Indices]:
-        score_LN, state_N = np.zeros(word_LN.shape), state_N.copy()
-        for score_N, word_N in zip(score_LN, word_LN, strict=True):
+        score_N, state_N = np.zeros(len(state_N)), state_N.copy()
+        for word_N in word_LN:
             (word,) = word_N.nonzero()
-            score_N[word], state_N[word] = self._step(state_N[word], word_N[word])
-        require_log_probs(score_LN, self.path)
-        return score_LN, state_N
+            if len(word):
+                score_n, state_N[word] = self._step(state_N.take(word), word_N.take(word))
+                score_N[word] += score_n
+        return score_N, state_N
 
     def _step(self, state_N: Indices, word_N: Indices) -> tuple[Floats, Indices]:
         key_N = (state_N << _WORD_BITS) + word_N
         slot_N = key_N % _CACHED
-        score_N, next_N = self._cached_score[slot_N], self._cached_state[slot_N]
-        (new,) = (self._cached_key[slot_N] != key_N).nonzero()
+        score_N, next_N = self._cached_score.take(slot_N), self._cached_state.take(slot_N)
+        (new,) = (self._cached_key.take(slot_N) != key_N).nonzero()
         while len(new):
-            slot_n = slot_N[new]
+            slot_n = slot_N.take(new)
             # KenLM is asked for one row per slot. The other rows have the same key, except for rare collisions.
             self._asking[slot_n] = new
-            asked = new[self._asking[slot_n] == new]
-            slots = slot_N[asked]
-            self._cached_score[slots], self._cached_state[slots] = self._ask(state_N[asked], word_N[asked])
-            self._cached_key[slots] = key_N[asked]
-            score_N[new], next_N[new] = self._cached_score[slot_n], self._cached_state[slot_n]
-            new = new[self._cached_key[slot_n] != key_N[new]]
+            asked = new[self._asking.take(slot_n) == new]
+            slots = slot_N.take(asked)
+            self._cached_score[slots], self._cached_state[slots] = self._ask(state_N.take(asked), word_N.take(asked))
+            self._cached_key[slots] = key_N.take(asked)
+            score_N[new], next_N[new] = self._cached_score.take(slot_n), self._cached_state.take(slot_n)
+            new = new[self._cached_key.take(slot_n) != key_N.take(new)]
         return score_N, next_N
 
     def _ask(self, states: Indices, words: Indices) -> tuple[list[float], list[int]]:
         """Ask KenLM for the results of `_step`."""
-        score, new_state, before, texts = self._model.BaseScore, self._new_state, self._states, self._words.texts
-        scores, following = [], []
+        score, known, numbers, texts = self._model.BaseScore, self._states, self._state_numbers, self._words.texts
+        scores, following, after = [], [], self._new_state()
         for state, word in zip(states.tolist(), words.tolist(), strict=True):
-            after = new_state()
-            scores.append(score(before[state], texts[word], after))
-            following.append(self._number(after))
+            scores.append(score(known[state], texts[word], after))
+            number = numbers.setdefault(after, len(known))
+            following.append(number)
+            if number == len(known):
+                known.append(after)
+                after = self._new_state()
+        require_log_probs(scores, self.path)
         return scores, following
-
-    def _number(self, state: kenlm.State) -> int:
-        number = self._state_numbers.setdefault(state, len(self._states))
-        if number == len(self._states):
-            self._states.append(state)
-        return number
 
 
 class _WordNumbers(dict[bytes, int]):

@@ -75,7 +75,10 @@ class SearchGraph:
     def __init__(self, model: LogLinearModel, options: Options, begin: Sequence[int]) -> None:
         self._model, self.options = model, options
         none, states = np.array([NO_OPTION]), np.array([begin], np.int64).reshape(1, -1)
-        self.kept = Hypotheses(none, none, np.zeros(1), np.zeros((1, len(model.context_weights))), states)
+        self.empty = Hypotheses(none, none, np.zeros(1), np.zeros((1, len(model.context_weights))), states)
+        self._kept = [self.empty]
+        self.states_NX = states
+        """States of the context features after the hypotheses of all stacks."""
         self._last: Indices = np.array([self.root])
         self._lost: list[Hypotheses] = []
         """Hypotheses that lost in recombination; in `_all` they follow those of the stacks."""
@@ -84,9 +87,10 @@ class SearchGraph:
 
     def add(self, hypotheses: Hypotheses) -> Indices:
         """Add the hypotheses of a stack, best first; return their indices."""
-        first = len(self.kept.option_N)
-        self.kept = _joined((self.kept, hypotheses))
-        self._last = np.arange(first, len(self.kept.option_N))
+        first = len(self.states_NX)
+        self._kept.append(hypotheses)
+        self.states_NX = np.concatenate((self.states_NX, hypotheses.states_NX))
+        self._last = np.arange(first, len(self.states_NX))
         return self._last
 
     def add_arcs(self, candidates: Hypotheses, kept_H: Indices, winners_H: Indices, winner_N: Indices) -> None:
@@ -103,18 +107,18 @@ class SearchGraph:
 
     @cached_property
     def _all(self) -> Hypotheses:
-        return _joined((self.kept, *self._lost))
+        return _joined((*self._kept, *self._lost))
 
     # Derivations
 
     def best(self) -> Derivation | None:
         if not len(self._last):
             return None
-        hypothesis, way = int(self._last[self.kept.score_N[self._last].argmax()]), list[int]()
-        score = float(self.kept.score_N[hypothesis])
+        hypothesis, way = int(self._last[self._all.score_N[self._last].argmax()]), list[int]()
+        score = float(self._all.score_N[hypothesis])
         while hypothesis != self.root:
             way.append(hypothesis)
-            hypothesis = int(self.kept.back_N[hypothesis])
+            hypothesis = int(self._all.back_N[hypothesis])
         return self._derivations([(score, way)])[0]
 
     def n_best(self, size: int, distinct: bool) -> list[Derivation]:
@@ -188,7 +192,7 @@ class SearchGraph:
         """
         winners, score_N = np.concatenate(self._winners), self._all.score_N
         order = np.argsort(winners, kind="stable")
-        losers = len(self.kept.option_N) + order
+        losers = len(self.states_NX) + order
         first_N = np.searchsorted(winners[order], np.arange(len(score_N) + 1))
         loss_N = np.full(len(score_N), np.inf)
         has_lost = np.flatnonzero(np.diff(first_N))
@@ -199,8 +203,8 @@ class SearchGraph:
         hypothesis_L = np.array([hypothesis for _, way in found for hypothesis in reversed(way)], np.int64)
         derivation_L = np.repeat(np.arange(len(found)), [len(way) for _, way in found])
         option_L = self._all.option_N[hypothesis_L]
-        is_first_L = np.diff(derivation_L, prepend=-1) > 0
-        previous_L = np.where(is_first_L, NO_OPTION, np.roll(option_L, 1))
+        before_L = [before for _, way in found for before in (self.root, *reversed(way))[: len(way)]]
+        previous_L = self._all.option_N[np.array(before_L, np.int64)]
         values_LF = step_values(self._model, self.options, previous_L, option_L)
         values_LF[:, self._model.context_columns] += self._all.context_NX[hypothesis_L]
         sums = np.zeros((len(found), self._model.width))

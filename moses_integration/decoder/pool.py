@@ -158,9 +158,9 @@ class Translating:
         return self.nbest > 0
 
     def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Translation:
-        found = graph.n_best(max(1, self.nbest), self.distinct and self.nbest > 0)
-        entries = (nbest_entry(model, number, one, self.segmentation, self.alignment) for one in found[: self.nbest])
-        line = translation_line(found[0] if found else None, self.trace)
+        found = graph.n_best(self.nbest, self.distinct) if self.nbest else []
+        entries = (nbest_entry(model, number, one, self.segmentation, self.alignment) for one in found)
+        line = translation_line(graph.best(), self.trace)
         return Translation(line, [entry.to_line() for entry in entries], len(graph.options.copied_words()))
 
 

@@ -11,8 +11,8 @@ Under a distortion limit the hypotheses of a stack differ only in a *window* of 
 none after it. Only the window and its spans are considered, so decoding time is linear in sentence length.
 
 Shapes: H hypotheses of a stack, S spans of the sentence, s spans of a window, w words of a window, M moves, N
-candidates (move, option), U moves of candidates, C coverages of a stack, R relations, O options of the sentence, X
-context features.
+candidates (move, option), D distinct states of candidates, C coverages of a stack, R relations, O options of the
+sentence, J leading options of a span, X context features.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from moses_integration.decoder.graph import Hypotheses, SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Indices, Words
-from moses_integration.decoder.reordering import Jumps
+from moses_integration.decoder.reordering import RELATIONS, Jumps
 from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.decoder.translation_options import FutureScores, Options, collect_options
 from phrasescore.phrases import ranges
@@ -38,21 +38,58 @@ from phrasescore.phrases import ranges
 Coverages = NDArray[Any]
 """Sets of covered words: bit i is word i of a window. Bits of wide windows are Python's integers."""
 _MOST_BITS = 62
+_LEADING = 4
+"""Options of a span by which moves without popped candidates are recognised."""
+
+
+class Entries(NamedTuple):
+    """What the spans and the options add to a hypothesis, by their relation to its last phrase, as flat arrays."""
+
+    score_RO: Floats
+    rank_RO: Floats
+    """The score with the estimates of the language models."""
+    first_RS: Indices
+    """The first option of each span; the others follow it."""
+    count_RS: Indices
+    best_RS: Floats
+    leading_RSJ: Floats
+    """Ranks of the first options of each span, minus infinity if it has fewer."""
+
+    @classmethod
+    def of(cls, options: Options) -> Entries:
+        rank_RO = (options.future_O[:, None] + options.entering_OR).T.ravel()
+        first_S, end_S = options.span_first_S[:-1], options.span_first_S[1:]
+        first_RS = (np.arange(len(RELATIONS))[:, None] * len(options.score_O) + first_S).ravel()
+        count_RS = np.concatenate([end_S - first_S] * len(RELATIONS))
+        leading_RSJ = rank_RO.take(first_RS[:, None] + np.arange(_LEADING), mode="clip")
+        leading_RSJ[np.arange(_LEADING) >= count_RS[:, None]] = -np.inf
+        return cls(options.entering_OR.T.ravel(), rank_RO, first_RS, count_RS, options.best_SR.T.ravel(), leading_RSJ)
+
+
+class Window(NamedTuple):
+    """A window of words and the spans in it, ordered by length."""
+
+    first_word: int
+    coverage_w: Coverages
+    span_s: Indices
+    start_s: Indices
+    end_s: Indices
+    coverage_s: Coverages
+    first_of_length: Indices
+    """Index of the first span of each length, from 1."""
 
 
 class Moves(NamedTuple):
     """Moves of hypotheses of one stack."""
 
     record_M: Indices
-    span_M: Indices
-    relation_M: Indices
+    entry_M: Indices
+    """Relation and span, as an index of the arrays of `Entries`."""
     score_M: Floats
     """Score of the hypothesis plus that of the jump."""
     future_M: Floats
     coverage_M: Coverages
     """Coverage after the move, in the window of the hypothesis."""
-    bound_M: Floats
-    """Rank of the best candidate of the move."""
 
     def take(self, indices: Indices) -> Moves:
         return Moves._make([column.take(indices) for column in self])
@@ -62,12 +99,12 @@ class Moves(NamedTuple):
 class Stack:
     """Hypotheses that cover the same number of words, best first."""
 
+    kept: Hypotheses
     record_H: Indices
     coverage_H: Indices
     coverage_C: Coverages
     future_C: Floats
-    first_word: int
-    """Start of the window."""
+    window: Window
 
 
 class Search:
@@ -83,13 +120,13 @@ class Search:
         self._reach = min(settings.distortion_limit, self._words) if settings.distortion_limit >= 0 else self._words
         self._width = min(self._words, self._reach + max(self._reach, self._longest))
         self._bits: np.dtype[Any] = np.dtype(np.int64 if self._width <= _MOST_BITS else np.object_)
-        self._value_RO = (options.future_O[:, None] + options.entering_OR).T.copy()
-        """What each option adds to the rank of a move, by relation."""
+        self._entries = Entries.of(options)
         self._future = FutureScores(options, self._reach)
         self._by_start = np.argsort(options.span_start_S, kind="stable")
         self._distance_weight = sum(
             feature.distance_weight(model.weights_F[model.columns[feature.label]]) for feature in model.jump_features
         )
+        self._context_weights = model.context_weights
         begin = [feature.begin(options) for feature in model.context_features]
         self._graph = SearchGraph(model, options, begin)
 
@@ -105,121 +142,130 @@ class Search:
 
     def _empty_stack(self) -> Stack:
         return Stack(
+            kept=self._graph.empty,
             record_H=np.array([self._graph.root]),
             coverage_H=np.zeros(1, np.int64),
             coverage_C=np.zeros(1, self._bits),
             future_C=self._future(np.zeros(1, np.int64), np.array([self._words])),
-            first_word=0,
+            window=self._window(0),
         )
+
+    def _window(self, first_word: int) -> Window:
+        options, end = self._options, first_word + self._width
+        first, last = np.searchsorted(options.span_start_S, (first_word, end), sorter=self._by_start)
+        span_s = np.sort(self._by_start[first:last])
+        span_s = span_s[options.span_end_S[span_s] < end]
+        start_s, end_s = options.span_start_S[span_s], options.span_end_S[span_s]
+        coverage_w = 1 << np.arange(self._width).astype(self._bits)
+        coverage_s = ((2 << (end_s - start_s).astype(self._bits)) - 1) * coverage_w[start_s - first_word]
+        first_of_length = np.searchsorted(end_s - start_s, np.arange(self._longest + 1))
+        return Window(first_word, coverage_w, span_s, start_s, end_s, coverage_s, first_of_length)
 
     # Moves out of a stack
 
     def _moves(self, stack: Stack) -> list[Moves]:
-        options, graph = self._options, self._graph.kept
-        span_s = self._spans_in_window(stack.first_word)
-        start_s, end_s = options.span_start_S[span_s], options.span_end_S[span_s]
-        option_H = graph.option_N[stack.record_H]
-        previous_start_H, previous_end_H = options.start_O[option_H], options.end_O[option_H]
-        covered_Cw = (stack.coverage_C[:, None] >> np.arange(self._width, dtype=self._bits) & 1).astype(np.bool_)
-        allowed_sH = self._allowed_spans(stack.first_word, covered_Cw, start_s, end_s).T[:, stack.coverage_H]
+        options, window, option_H = self._options, stack.window, stack.kept.option_N
+        covered_Cw = (stack.coverage_C[:, None] & window.coverage_w) != 0
+        allowed_sH = self._allowed_spans(stack, covered_Cw).T.take(stack.coverage_H, axis=1)
+        previous_start_H, previous_end_H = options.start_O.take(option_H), options.end_O.take(option_H)
         if self._settings.distortion_limit >= 0:
-            allowed_sH &= np.abs(start_s[:, None] - previous_end_H - 1) <= self._settings.distortion_limit
+            allowed_sH &= np.abs(window.start_s[:, None] - (previous_end_H + 1)) <= self._settings.distortion_limit
         # Sorted by span, and so by length.
-        near_M, h_M = allowed_sH.nonzero()
-        start_M, end_M, span_M = start_s.take(near_M), end_s.take(near_M), span_s.take(near_M)
+        near_M, h_M = np.divmod(allowed_sH.ravel().nonzero()[0], len(option_H))
+        start_M, end_M = window.start_s.take(near_M), window.end_s.take(near_M)
         jumps = Jumps(previous_start_H.take(h_M), previous_end_H.take(h_M), start_M, end_M)
-        relation_M, before_M, record_M = jumps.relations(), stack.coverage_H.take(h_M), stack.record_H.take(h_M)
-        leaving_M = options.leaving_OR[option_H.take(h_M), relation_M]
-        score_M = graph.score_N.take(record_M) + self._distance_weight * jumps.distances() + leaving_M
-        future_M = self._future_after(stack, covered_Cw, before_M, start_M, end_M)
+        relation_M = jumps.relations()
+        leaving_M = options.leaving_OR.ravel().take((option_H * len(RELATIONS)).take(h_M) + relation_M)
+        score_M = stack.kept.score_N.take(h_M) + self._distance_weight * jumps.distances() + leaving_M
+        # Index of coverage and span.
+        cell_M = stack.coverage_H.take(h_M) * len(window.span_s) + near_M
         moves = Moves(
-            record_M=record_M,
-            span_M=span_M,
-            relation_M=relation_M,
+            record_M=stack.record_H.take(h_M),
+            entry_M=relation_M * len(options.span_start_S) + window.span_s.take(near_M),
             score_M=score_M,
-            future_M=future_M,
-            coverage_M=stack.coverage_C[before_M] | self._as_bits(start_s - stack.first_word, end_s - start_s)[near_M],
-            bound_M=score_M + future_M + options.best_SR[span_M, relation_M],
+            future_M=self._future_after(stack, covered_Cw).take(cell_M),
+            coverage_M=(stack.coverage_C[:, None] | window.coverage_s).take(cell_M),
         )
-        first_of_length = np.searchsorted(end_M - start_M + 1, np.arange(1, self._longest + 2)).tolist()
+        first_of_length = near_M.searchsorted(window.first_of_length).tolist()
         return [Moves._make([column[a:b] for column in moves]) for a, b in pairwise(first_of_length)]
 
-    def _as_bits(self, first_s: Indices, others_s: Indices) -> Coverages:
-        """Return the coverage of `others_s` + 1 words from word `first_s` of a window."""
-        bits_s: Coverages = ((2 << others_s.astype(self._bits)) - 1) << first_s.astype(self._bits)
-        return bits_s
-
-    def _spans_in_window(self, first_word: int) -> Indices:
-        options, end = self._options, first_word + self._width
-        first, last = np.searchsorted(options.span_start_S, (first_word, end), sorter=self._by_start)
-        span_s = np.sort(self._by_start[first:last])
-        return span_s[options.span_end_S[span_s] < end]
-
-    def _allowed_spans(
-        self, first: int, covered_Cw: NDArray[np.bool_], start_s: Indices, end_s: Indices
-    ) -> NDArray[np.bool_]:
+    def _allowed_spans(self, stack: Stack, covered_Cw: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which spans [C, s] are uncovered and leave the first gap within the distortion limit."""
-        limit = self._settings.distortion_limit
-        before_Cw = np.zeros((len(covered_Cw), self._width + 1), np.int64)
-        np.cumsum(covered_Cw, axis=1, out=before_Cw[:, 1:])
-        allowed_Cs: NDArray[np.bool_] = before_Cw[:, start_s - first] == before_Cw[:, end_s + 1 - first]
+        window, limit = stack.window, self._settings.distortion_limit
+        allowed_Cs: NDArray[np.bool_] = (stack.coverage_C[:, None] & window.coverage_s) == 0
         if limit >= 0:
-            gap_C1 = first + covered_Cw.argmin(axis=1)[:, None]
-            allowed_Cs &= (start_s == gap_C1) | (np.abs(end_s + 1 - gap_C1) <= limit)
+            # No uncovered span starts before the first gap.
+            gap_C1 = window.first_word + covered_Cw.argmin(axis=1)[:, None]
+            allowed_Cs &= (window.start_s == gap_C1) | (window.end_s < gap_C1 + limit)
         return allowed_Cs
 
-    def _future_after(
-        self, stack: Stack, covered_Cw: NDArray[np.bool_], coverage_M: Indices, start_M: Indices, end_M: Indices
-    ) -> Floats:
-        """Return the future score after a span is added to a coverage, which splits the gap around it."""
-        first = stack.first_word
-        word_w = first + np.arange(self._width)
-        gap_start_Cw = np.maximum.accumulate(np.where(covered_Cw, word_w + 1, first), axis=1)
+    def _future_after(self, stack: Stack, covered_Cw: NDArray[np.bool_]) -> Floats:
+        """Return the future score [C, s] after an uncovered span is added, which splits the gap around it."""
+        first = stack.window.first_word
+        word_w, next_w = np.arange(first, first + self._width), np.arange(first + 1, first + self._width + 1)
+        gap_start_Cw = np.maximum.accumulate(np.where(covered_Cw, next_w, first), axis=1)
         gap_end_Cw = np.where(covered_Cw, word_w, self._words)[:, ::-1]
         gap_end_Cw = np.minimum.accumulate(gap_end_Cw, axis=1)[:, ::-1]
-        gap_start_M, gap_end_M = gap_start_Cw[coverage_M, start_M - first], gap_end_Cw[coverage_M, start_M - first]
-        return (
-            stack.future_C[coverage_M]
-            - self._future(gap_start_M, gap_end_M)
-            + self._future(gap_start_M, start_M)
-            + self._future(end_M + 1, gap_end_M)
+        before_Cw = (
+            stack.future_C[:, None] - self._future(gap_start_Cw, gap_end_Cw) + self._future(gap_start_Cw, word_w)
         )
+        after_Cw = self._future(next_w, gap_end_Cw)
+        start_s, end_s = stack.window.start_s - first, stack.window.end_s - first
+        future_Cs: Floats = before_Cw.take(start_s, axis=1) + after_Cw.take(end_s, axis=1)
+        return future_Cs
 
     # Moves into a stack
 
-    def _fill(self, k: int, recent: Iterable[tuple[Stack, list[Moves]]], keep_arcs: bool) -> Stack:
-        options = self._options
-        first_word = max(0, min(k - self._reach, self._words - self._width))
-        moves = _moves_into(recent, first_word)
-        # A move without a candidate among the best ones is dropped before its candidates are made.
-        moves = moves.take(_best(moves.bound_M, self._settings.pop_limit))
-        count_M = np.diff(options.span_first_S).take(moves.span_M)
-        # The candidates of a move are adjacent elements of `value_RO`.
-        first_M = options.span_first_S.take(moves.span_M) + moves.relation_M * len(options.score_O)
-        value_N = ranges(first_M, count_M)
-        bound_N = np.repeat(moves.score_M + moves.future_M, count_M) + self._value_RO.take(value_N)
-        popped = _best(bound_N, self._settings.pop_limit)
-        move_N = np.repeat(np.arange(len(count_M)), count_M).take(popped)
-        option_N = value_N.take(popped) % len(options.score_O)
-        entering_N = options.entering_OR[option_N, moves.relation_M[move_N]]
-
-        record_N, future_N = moves.record_M[move_N], moves.future_M[move_N]
+    def _fill(self, k: int, recent: Sequence[tuple[Stack, list[Moves]]], keep_arcs: bool) -> Stack:
+        first_word, window = max(0, min(k - self._reach, self._words - self._width)), recent[0][0].window
+        if first_word != window.first_word:
+            window = self._window(first_word)
+        moves = self._promising(_moves_into(recent, first_word))
+        move_N, entry_N = self._popped(moves)
+        option_N = entry_N % len(self._options.score_O)
+        record_N, future_N = moves.record_M.take(move_N), moves.future_M.take(move_N)
         context_NX, states_NX = self._extend(record_N, option_N, is_end=k == self._words)
-        score_N = moves.score_M[move_N] + options.score_O[option_N] + entering_N
-        score_N += context_NX @ self._model.context_weights
+        score_N = moves.score_M.take(move_N) + self._options.score_O.take(option_N)
+        score_N += self._entries.score_RO.take(entry_N)
+        score_N += context_NX @ self._context_weights
         total_N = score_N + future_N
-        coverage_N = moves.coverage_M[move_N]
-        best_first = np.argsort(-total_N, kind="stable")
-        state_N = _row_numbers([coverage_N, options.exit_O[option_N], *states_NX.T])
-        winners, winner_N = _recombine(state_N, best_first)
-        winners = winners[: self._number_kept(total_N[winners])]
+        coverage_N = moves.coverage_M.take(move_N)
+        best_first = (-total_N).argsort(kind="stable")
+        state_N = _row_numbers([coverage_N, self._options.exit_O.take(option_N), *states_NX.T])
+        # Recombination: the first candidate of each state wins.
+        first_D = _first_of_each(state_N.take(best_first))
+        first_ones = np.sort(first_D)
+        winners = best_first.take(first_ones)
+        winners = winners[: self._number_kept(total_N.take(winners))]
 
-        coverage_C, first_C, coverage_H = np.unique(coverage_N[winners], return_index=True, return_inverse=True)
+        covered_H = coverage_N.take(winners)
+        first_C = _first_of_each(covered_H)
+        coverage_C = covered_H.take(first_C)
         candidates = Hypotheses(option_N, record_N, score_N, context_NX, states_NX)
-        record_H = self._graph.add(candidates.take(winners))
+        kept = candidates.take(winners)
+        record_H = self._graph.add(kept)
         if keep_arcs:
+            state_D = state_N.take(best_first.take(first_D))
+            winner_N = first_ones.searchsorted(first_D).take(state_D.searchsorted(state_N))
             self._graph.add_arcs(candidates, record_H, winners, winner_N)
-        return Stack(record_H, coverage_H, coverage_C, future_N[winners[first_C]], first_word)
+        return Stack(
+            kept, record_H, coverage_C.searchsorted(covered_H), coverage_C, future_N.take(winners.take(first_C)), window
+        )
+
+    def _promising(self, moves: Moves) -> Moves:
+        """Drop moves of which all candidates rank below the leading candidates of others, before they are made."""
+        rank_M = moves.score_M + moves.future_M
+        leading_MJ = rank_M[:, None] + self._entries.leading_RSJ.take(moves.entry_M, axis=0)
+        least = _least_of_best(leading_MJ.ravel(), self._settings.pop_limit)
+        return moves.take((rank_M + self._entries.best_RS.take(moves.entry_M) >= least).nonzero()[0])
+
+    def _popped(self, moves: Moves) -> tuple[Indices, Indices]:
+        """Return the moves of the candidates that rank best, with all that equal the last one of them, and entries."""
+        count_M = self._entries.count_RS.take(moves.entry_M)
+        entry_N = ranges(self._entries.first_RS.take(moves.entry_M), count_M)
+        rank_N = np.repeat(moves.score_M + moves.future_M, count_M) + self._entries.rank_RO.take(entry_N)
+        (popped,) = (rank_N >= _least_of_best(rank_N, self._settings.pop_limit)).nonzero()
+        return np.repeat(np.arange(len(count_M)), count_M).take(popped), entry_N.take(popped)
 
     def _number_kept(self, total_H: Floats) -> int:
         size, beam = self._settings.stack or len(total_H), self._settings.beam_threshold
@@ -230,13 +276,12 @@ class Search:
 
     def _extend(self, record_N: Indices, option_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return the values of context features for options after hypotheses, and the new states."""
-        values, states = [np.zeros((len(record_N), 0))], [np.zeros((len(record_N), 0), np.int64)]
+        context_NX, end = np.empty((len(record_N), len(self._context_weights))), 0
+        states_NX = self._graph.states_NX.take(record_N, axis=0)
         for i, feature in enumerate(self._model.context_features):
-            states_N = self._graph.kept.states_NX[record_N, i]
-            value_NK, state_N = feature.extend(states_N, option_N, is_end)
-            values.append(value_NK)
-            states.append(state_N[:, None])
-        return np.concatenate(values, axis=1), np.concatenate(states, axis=1)
+            start, end = end, end + feature.width
+            context_NX[:, start:end], states_NX[:, i] = feature.extend(states_NX[:, i], option_N, is_end)
+        return context_NX, states_NX
 
 
 def _moves_into(recent: Iterable[tuple[Stack, list[Moves]]], first_word: int) -> Moves:
@@ -244,18 +289,15 @@ def _moves_into(recent: Iterable[tuple[Stack, list[Moves]]], first_word: int) ->
     parts = []
     for length, (stack, by_length) in enumerate(recent):
         part = by_length[length]
-        if shift := first_word - stack.first_word:
+        if shift := first_word - stack.window.first_word:
             part = part._replace(coverage_M=part.coverage_M >> shift)
         parts.append(part)
     return Moves._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _best(values_N: Floats, limit: int) -> Indices:
-    """Return the indices of the `limit` largest values, with all that equal the last one of them; 0 is no limit."""
-    if 0 < limit < len(values_N):
-        found: Indices = (values_N >= np.partition(values_N, -limit)[-limit]).nonzero()[0]
-        return found
-    return np.arange(len(values_N))
+def _least_of_best(values_N: Floats, limit: int) -> float:
+    """Return the smallest of the `limit` largest values, minus infinity if there are fewer; 0 is no limit."""
+    return float(np.partition(values_N, -limit)[-limit]) if 0 < limit < len(values_N) else -math.inf
 
 
 def _row_numbers(columns: Sequence[Indices]) -> Indices:
@@ -270,10 +312,9 @@ def _row_numbers(columns: Sequence[Indices]) -> Indices:
     return number_N
 
 
-def _recombine(state_N: Indices, best_first: Indices) -> tuple[Indices, Indices]:
-    """Return the best candidate of each state, best first, and for each candidate the index of its winner there."""
-    _, first, inverse = np.unique(state_N[best_first], return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    winner_N = np.empty(len(state_N), np.int64)
-    winner_N[best_first] = np.argsort(order)[inverse]
-    return best_first[first[order]], winner_N
+def _first_of_each(values_N: NDArray[Any]) -> Indices:
+    """Return the index of the first element of each distinct value, in ascending order of values."""
+    order = values_N.argsort(kind="stable")
+    sorted_N, is_first_N = values_N.take(order), np.ones(len(values_N), np.bool_)
+    is_first_N[1:] = sorted_N[1:] != sorted_N[:-1]
+    return order[is_first_N]

@@ -6,8 +6,12 @@ R relations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import deque
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from operator import add
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,6 +19,8 @@ from moses_integration.decoder.model import LogLinearModel, Translations
 from moses_integration.decoder.phrases import Floats, Indices, TargetPhrase, Words, spans
 from moses_integration.decoder.reordering import RELATIONS
 from phrasescore.phrases import offsets_of
+
+Key = TypeVar("Key", bound=Hashable)
 
 NO_OPTION = -1
 """The option before the first phrase, at the start of the sentence: the last element of the arrays for options."""
@@ -81,14 +87,14 @@ def assemble_options(
 ) -> Options:
     """Return the options of given spans (first, last word) of a sentence; `counts` are their numbers of options."""
     span_S2, counts_S = np.array(spans, np.int64).reshape(-1, 2), np.array(counts, np.int64)
-    numbers: dict[Words, int] = {}
-    phrase_O = np.array([numbers.setdefault(target.words, len(numbers)) for target in found.targets], np.int64)
+    phrase_O, phrases = _numbered([target.words for target in found.targets])
     score_O = found.values_TF @ model.weights_F
     future_O = score_O + found.estimate_TF @ model.weights_F
     first_S = offsets_of(counts_S)
     rows, entering_OR, leaving_OR = _jump_scores(model, found)
     range_O2 = np.concatenate([np.repeat(span_S2, counts_S, axis=0), [[-1, -1]]])
-    exits = np.column_stack([range_O2, leaving_OR])[:-1]
+    exit_OK = np.column_stack([range_O2, leaving_OR])[:-1]
+    exit_O, _ = _numbered(exit_OK.view(f"V{exit_OK.strides[0]}").ravel().tolist())
     return Options(
         sentence=sentence,
         span_start_S=span_S2[:, 0],
@@ -96,7 +102,7 @@ def assemble_options(
         span_first_S=first_S,
         targets=found.targets,
         phrase_O=phrase_O,
-        phrases=list(numbers),
+        phrases=phrases,
         start_O=range_O2[:, 0],
         end_O=range_O2[:, 1],
         rows=rows,
@@ -106,8 +112,14 @@ def assemble_options(
         entering_OR=entering_OR,
         leaving_OR=leaving_OR,
         best_SR=np.maximum.reduceat(future_O[:, None] + entering_OR, first_S[:-1]) if spans else entering_OR,
-        exit_O=np.unique(exits, axis=0, return_inverse=True)[1].ravel(),
+        exit_O=exit_O,
     )
+
+
+def _numbered(keys: Sequence[Key]) -> tuple[Indices, list[Key]]:
+    """Return the number of each key, in order of first occurrence, and the distinct keys."""
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    return np.array(list(map(numbers.__getitem__, keys)), np.int64), list(numbers)
 
 
 def _jump_scores(model: LogLinearModel, found: Translations) -> tuple[dict[str, Floats], Floats, Floats]:
@@ -117,7 +129,8 @@ def _jump_scores(model: LogLinearModel, found: Translations) -> tuple[dict[str, 
     for feature in model.jump_features:
         weights_K = model.weights_F[model.columns[feature.label]]
         # `NO_OPTION` has zeros.
-        rows[feature.label] = row_OK = np.pad(found.rows[feature.label], ((0, 1), (0, 0)))
+        row_OK = found.rows[feature.label]
+        rows[feature.label] = row_OK = np.vstack([row_OK, np.zeros(row_OK.shape[1])])
         entering_OR += feature.entering(row_OK[:-1], weights_K)
         leaving_OR[:-1] += feature.leaving(row_OK[:-1], weights_K)
     return rows, entering_OR, leaving_OR
@@ -165,11 +178,8 @@ def _best_of_short_ranges(span_nl: Floats, longest: int) -> Floats:
 
 def _best_to_end(span_nl: Floats) -> Floats:
     """Return the best score of translating all words from word n on [n + 1]."""
-    last = len(span_nl) - 1
-    best_n = np.full(last + 1, -np.inf)
-    best_n[last] = 0.0
-    for start in range(last - 1, -1, -1):
-        ends = min(span_nl.shape[1] - 1, last - start)
-        if ends:
-            best_n[start] = (span_nl[start, 1 : ends + 1] + best_n[start + 1 : start + ends + 1]).max()
-    return best_n
+    # Backwards from the end of the sentence, so that `best` starts with the next word.
+    best = deque([0.0])
+    for span_l in span_nl[-2::-1, 1:].tolist():
+        best.appendleft(max(map(add, span_l, best), default=-math.inf))
+    return np.array(best)

@@ -69,9 +69,10 @@ def _load(path: Path, size: int, time: int) -> kenlm.Model:
             raise UserError(f"{path}: KenLM cannot read it{cause}; give an ARPA file or a KenLM binary") from error
 
 
-def require_log_probs(log10_probs: NDArray[np.float64], path: Path) -> None:
+def require_log_probs(log10_probs: Sequence[float] | NDArray[np.float64], path: Path) -> None:
     """Reject minus infinity, and back-off weights that make a probability invalid, which KenLM accepts."""
-    if not (log10_probs.min(initial=0) > -np.inf and log10_probs.max(initial=0) <= _MOST):
+    # `max` may overlook a NaN; the sum is NaN then.
+    if not (sum(log10_probs) > -np.inf and max(log10_probs, default=0) <= _MOST):
         raise UserError(
             f"{path}: gives words log-probabilities that are infinite or above 0; fix it: write -99 for the logarithm "
             "of 0, and no back-off weights that make a probability more than 1"
@@ -202,9 +203,8 @@ class BackoffModel:
         for word in (*map(as_word, sentence), _END):
             scores.append(self._model.BaseScore(before, word, after))
             before, after = after, before
-        log10_probs = np.array(scores)
-        require_log_probs(log10_probs, self._path)
-        return LN_10 * log10_probs
+        require_log_probs(scores, self._path)
+        return LN_10 * np.array(scores)
 
     def _mass_outside(self, state: kenlm.State) -> float:
         mass = self._outside.get(state)
@@ -217,6 +217,6 @@ class BackoffModel:
 
     def _log10_probs(self, state: kenlm.State, words: Sequence[str]) -> NDArray[np.float64]:
         score, after = self._model.BaseScore, self._new_state()
-        log10_probs = np.array([score(state, word, after) for word in words])
+        log10_probs = [score(state, word, after) for word in words]
         require_log_probs(log10_probs, self._path)
-        return log10_probs
+        return np.array(log10_probs)

@@ -53,6 +53,26 @@ def test_a_search_in_windows_equals_a_search_of_all_words(seed: int) -> None:
     assert [one.score for one in found] == pytest.approx([one.score for one in expected], abs=1e-9)
 
 
+@settings(max_examples=15)
+@given(st.integers(0, 2**32))
+def test_dropped_moves_have_no_popped_candidate(seed: int) -> None:
+    draw = random.Random(seed)
+    words = [b"a", b"b", b"c"]
+    phrases = {tuple(draw.choices(words, k=length)) for length in (1, 1, 1, 2, 2, 3)}
+    # Few probabilities, so that many candidates rank equally.
+    lines = [Line(phrase, (b"%d" % i,), (draw.choice([0.1, 0.5]),)) for phrase in sorted(phrases) for i in range(7)]
+    sections = {"cube-pruning-pop-limit": str(draw.randint(1, 40))}
+    system = SmallSystem(lines, WEIGHTS, distortion_limit=draw.choice([-1, 2]), settings=sections)
+    sentence = tuple(draw.choices(words, k=draw.randint(1, 8)))
+    with tempfile.TemporaryDirectory() as folder:
+        ini = system.write(Path(folder))
+        limits, model = read_settings(ini), load_model(ini, [sentence], read_settings(ini))
+    search, whole = Search(model, limits, sentence), Search(model, limits, sentence)
+    whole._promising = lambda moves: moves  # type: ignore[method-assign]
+    found, expected = (one.run(keep_arcs=True)._all for one in (search, whole))
+    assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
+
+
 def test_a_window_may_be_wider_than_a_machine_word() -> None:
     sentence = (b"a", b"b") * _MOST_BITS
     lines = [Line((b"a",), (b"A",), (0.5,)), Line((b"b",), (b"B",), (0.5,))]
@@ -70,4 +90,4 @@ def test_a_window_is_no_wider_in_a_long_sentence() -> None:
         sentence = (b"a",) * 300
         search = Search(load_model(ini, [sentence], read_settings(ini)), read_settings(ini), sentence)
     assert search._width == 4
-    assert len(search._spans_in_window(150)) == 4 + 3
+    assert len(search._window(150).span_s) == 4 + 3
