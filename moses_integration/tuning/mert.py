@@ -107,7 +107,6 @@ def optimise(
             value, _, weights_F = max(found, key=itemgetter(0, 1))
             if value > 0:
                 break
-    weights_F = _scaled(weights_F)
     return Optimum(weights_F, evaluate(candidates, weights_F))
 
 
@@ -302,19 +301,25 @@ def _best_climb(
 
 
 def _climb(lists: Lists, start: _Start, objective: Objective, directions: int) -> tuple[float, int, Floats]:
-    """Repeat moves from a start until the gain is too small."""
+    """Repeat moves from a start until the gain is too small.
+
+    Dividing weights by the sum of their magnitudes can break a tie of two candidates, so points are compared after it.
+    """
     number, start_F, seed = start
     generator = np.random.default_rng(seed)
     axes_DF = np.eye(len(start_F))
-    point = _point(lists, start_F, objective)
+    point, ends = _point(lists, start_F, objective), list[_Point]()
     while True:
         before = point.value
         point = _best_move(lists, point, axes_DF, objective)
-        if point.value - before <= SMALLEST_GAIN and directions:
+        if point.value - before <= SMALLEST_GAIN:
+            ends.append(point)
             drawn_DF = generator.normal(size=(directions, len(start_F)))
             point = _best_move(lists, point, drawn_DF, objective)
         if point.value - before <= SMALLEST_GAIN:
-            return point.value, -number, point.weights_F
+            scaled = [_point(lists, _scaled(end.weights_F), objective) for end in (*ends, point)]
+            best = max(scaled, key=attrgetter("value"))
+            return best.value, -number, best.weights_F
 
 
 def _scaled(weights_F: Floats) -> Floats:
