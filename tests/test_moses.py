@@ -72,7 +72,7 @@ def test_moses_sees_our_score(
     moses = moses_home / "bin" / "moses"
     table, nbest = tmp_path / "phrase-table.gz", tmp_path / "nbest"
     scorer = load_scorer(DATA / "stored-model", device="cpu", precision="fp32")
-    annotate(MINI / "phrase-table.gz", scorer, table, block_lines=1000)
+    annotate(MINI / "phrase-table.gz", scorer, table, chunk_lines=1000)
     (tmp_path / "moses.ini").write_text(INI.format(kind=kind, table=convert(moses.parent, table)))
     sentences = (MINI / "test.en").read_bytes().splitlines()[:20]
     command = [str(moses), "-f", str(tmp_path / "moses.ini"), "-n-best-list", str(nbest), "20"]

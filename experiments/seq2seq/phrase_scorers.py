@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from experiments.machine import machine
-from experiments.speed.scoring import blocks_of_lines
+from experiments.speed.scoring import chunks_of_lines
 from experiments.steps import Json, Steps
 from experiments.timing import timed
 from phrasescore.device import choose_device
@@ -50,12 +50,12 @@ class Tables:
 
     def _score(self, model: Path) -> Json:
         scorer = load_scorer(model, device=self.device)
-        blocks = [
-            Occurrences([one.source for one in block], [one.target for one in block])
-            for block in blocks_of_lines(self.train, _LINES)
+        chunks = [
+            Occurrences([one.source for one in chunk], [one.target for one in chunk])
+            for chunk in chunks_of_lines(self.train, _LINES)
         ]
-        scorer.score(blocks[0])
+        scorer.score(chunks[0])
         with timed() as timing:
-            for block in blocks:
-                scorer.score(block)
-        return {"pairs": sum(map(len, blocks)), **asdict(timing), "device": str(scorer.device), "machine": machine()}
+            for chunk in chunks:
+                scorer.score(chunk)
+        return {"pairs": sum(map(len, chunks)), **asdict(timing), "device": str(scorer.device), "machine": machine()}

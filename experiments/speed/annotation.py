@@ -23,13 +23,13 @@ def measure(
 
     The network has the paper's sizes and 16-bit precision. Each repetition runs all variants.
     """
-    blocks = scoring.blocks_of_lines(table, lines)
-    lines = sum(map(len, blocks))
+    chunks = scoring.chunks_of_lines(table, lines)
+    lines = sum(map(len, chunks))
     timings: dict[int, list[Timing]] = {number: [] for number in processes or sorted({1, available_cores()})}
     with TemporaryDirectory() as folder:
         some, network = Path(folder) / "lines.gz", Path(folder) / "network"
         with open_output(some) as stream:
-            stream.writelines(entry.line for block in blocks for entry in block)
+            stream.writelines(entry.line for chunk in chunks for entry in chunk)
         _write_network(table, network)
         # Call the command as a user does.
         command = [

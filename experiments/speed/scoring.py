@@ -30,15 +30,15 @@ from phrasescore.vocabulary import END, Vocabulary
 
 PAPER = ModelConfig()
 """The paper's sizes."""
-_BATCHES_A_BLOCK = {"cpu": 1, "cuda": 4}
+_BATCHES_A_CHUNK = {"cpu": 1, "cuda": 4}
 """A GPU computes one batch while the next one is made."""
 
 
-def blocks_of_lines(table: Path, lines: int, block_lines: int = 4096) -> list[list[Entry]]:
+def chunks_of_lines(table: Path, lines: int, chunk_lines: int = 4096) -> list[list[Entry]]:
     """Return chunks of consecutive lines at evenly spaced positions of a table."""
-    block_lines = min(block_lines, lines)
-    chunks = [chunk.entries for chunk in TableReader(table, chunk_lines=block_lines)]
-    wanted = lines // block_lines
+    chunk_lines = min(chunk_lines, lines)
+    chunks = [chunk.entries for chunk in TableReader(table, chunk_lines=chunk_lines)]
+    wanted = lines // chunk_lines
     return [chunks[i * len(chunks) // wanted] for i in range(min(wanted, len(chunks)))]
 
 
@@ -75,11 +75,11 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
     devices = {precision: choose_device(device_name, precision) for precision in precisions}
     # Use one batch size for both precisions, so that both score the same lines.
     batch_pairs = EncoderDecoderScorer(model, devices["fp32"]).batch_pairs
-    blocks = blocks_of_lines(table, lines, batch_pairs * _BATCHES_A_BLOCK[devices["fp32"].torch_device.type])
-    pairs = sum(map(len, blocks))
+    chunks = chunks_of_lines(table, lines, batch_pairs * _BATCHES_A_CHUNK[devices["fp32"].torch_device.type])
+    pairs = sum(map(len, chunks))
     ways: dict[str, Callable[[], NDArray[np.float64]]] = {
-        "straightforward": partial(straightforward_scores, model, blocks, devices["fp32"]),
-        **{precision: partial(_engine, model, blocks, device, batch_pairs) for precision, device in devices.items()},
+        "straightforward": partial(straightforward_scores, model, chunks, devices["fp32"]),
+        **{precision: partial(_engine, model, chunks, device, batch_pairs) for precision, device in devices.items()},
     }
     timings: dict[str, list[Timing]] = {way: [] for way in ways}
     scores: dict[str, NDArray[np.float64]] = {}
@@ -114,14 +114,14 @@ def measure_engine(table: Path, device_name: str, lines: int, repetitions: int) 
     for name, config in {"paper": PAPER, "small": small}.items():
         model = random_model(table, config)
         batch_pairs = EncoderDecoderScorer(model, device).batch_pairs
-        blocks = blocks_of_lines(table, lines, batch_pairs * _BATCHES_A_BLOCK[device.torch_device.type])
-        pairs = sum(map(len, blocks))
+        chunks = chunks_of_lines(table, lines, batch_pairs * _BATCHES_A_CHUNK[device.torch_device.type])
+        pairs = sum(map(len, chunks))
         with FlopCounterMode(display=False) as counter:
-            _engine(model, blocks, device, batch_pairs)
+            _engine(model, chunks, device, batch_pairs)
         timings = []
         for _ in range(repetitions):
             with timed() as timing:
-                _engine(model, blocks, device, batch_pairs)
+                _engine(model, chunks, device, batch_pairs)
             timings.append(timing)
         found[name] = speed(pairs, timings)
         rate = counter.get_total_flops() / pairs * found[name]["pairs_per_second"]
@@ -138,12 +138,12 @@ def speed(pairs: int, timings: Sequence[Timing]) -> dict[str, float]:
     }
 
 
-def straightforward_scores(model: TrainedModel, blocks: list[list[Entry]], device: Device) -> NDArray[np.float64]:
+def straightforward_scores(model: TrainedModel, chunks: list[list[Entry]], device: Device) -> NDArray[np.float64]:
     """Return ln p of each pair."""
     network = model.network.to(device.torch_device)
     scores = []
     with device.products():
-        for entries in blocks:
+        for entries in chunks:
             sources = model.source_vocabulary.encode([entry.source for entry in entries]).with_end(END)
             targets = model.target_vocabulary.encode([entry.target for entry in entries]).with_end(END)
             for start in range(0, len(entries), straightforward.BATCH):
@@ -153,8 +153,8 @@ def straightforward_scores(model: TrainedModel, blocks: list[list[Entry]], devic
     return np.concatenate(scores)
 
 
-def _engine(model: TrainedModel, blocks: list[list[Entry]], device: Device, batch_pairs: int) -> NDArray[np.float64]:
+def _engine(model: TrainedModel, chunks: list[list[Entry]], device: Device, batch_pairs: int) -> NDArray[np.float64]:
     scorer = EncoderDecoderScorer(model, device)
     scorer.batch_pairs = batch_pairs
-    blocks_of_pairs = [Occurrences([e.source for e in entries], [e.target for e in entries]) for entries in blocks]
-    return np.concatenate([scorer.score(pairs).first_N for pairs in blocks_of_pairs])
+    chunks_of_pairs = [Occurrences([e.source for e in entries], [e.target for e in entries]) for entries in chunks]
+    return np.concatenate([scorer.score(pairs).first_N for pairs in chunks_of_pairs])

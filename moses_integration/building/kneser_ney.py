@@ -84,20 +84,20 @@ class KneserNeyModel:
         at_end = np.array([word + (b"\t" if has_backoff else b"\n") for word in self.words], dtype=object)
         entries = len(self.ngrams[order - 1].first_G)
         for start in range(0, entries, _LINES_AT_ONCE):
-            block = slice(start, start + _LINES_AT_ONCE)
-            columns = [_decimals(self.probabilities[order - 1][block], b"\t")]
-            suffixes = np.arange(entries)[block]
+            chunk = slice(start, start + _LINES_AT_ONCE)
+            columns = [_decimals(self.probabilities[order - 1][chunk], b"\t")]
+            suffixes = np.arange(entries)[chunk]
             for ngram in self.ngrams[order - 1 : 0 : -1]:
                 columns.append(before_word[ngram.first_G[suffixes]])
                 suffixes = ngram.suffix_G[suffixes]
             columns.append(at_end[self.ngrams[0].first_G[suffixes]])
             if has_backoff:
-                columns.append(_decimals(self.backoffs[order - 1][block], b"\n"))
+                columns.append(_decimals(self.backoffs[order - 1][chunk], b"\n"))
             stream.write(b"".join(np.stack(columns, axis=1).ravel().tolist()))
 
 
 def estimate(text: Iterable[bytes], order: int) -> KneserNeyModel:
-    """Estimate a model of a text, in blocks of whole lines, words separated by spaces, without words of `SYMBOLS`.
+    """Estimate a model of a text, in chunks of whole lines, words separated by spaces, without words of `SYMBOLS`.
 
     Every line is a sentence, even an empty one. Memory is proportional to the text (see `memory_needed`).
     """
@@ -121,11 +121,11 @@ def _number_words(text: Iterable[bytes]) -> tuple[list[bytes], NDArray[np.int32]
     ids: defaultdict[bytes, int] = defaultdict(count(len(SYMBOLS)).__next__)
     # The line feed has the id of </s>, so that one look-up serves words and line ends.
     ids.update({b"<unk>": _UNKNOWN, b"<s>": _BEGIN, b"\n": _END})
-    blocks = []
-    for block in text:
-        words = block.replace(b"\n", b" \n ").split(b" ")
-        blocks.append(np.fromiter(map(ids.__getitem__, filter(None, words)), np.int32))
-    tokens_T = np.concatenate(blocks)
+    chunks = []
+    for chunk in text:
+        words = chunk.replace(b"\n", b" \n ").split(b" ")
+        chunks.append(np.fromiter(map(ids.__getitem__, filter(None, words)), np.int32))
+    tokens_T = np.concatenate(chunks)
     starts = np.append(0, np.flatnonzero(tokens_T == _END)[:-1] + 1)
     return [*SYMBOLS, *list(ids)[len(SYMBOLS) :]], np.insert(tokens_T, starts, _BEGIN)
 

@@ -56,16 +56,16 @@ def estimate_embedded(text: Path, output: Path, order: int) -> None:
 
 
 def _within_memory(text: Path, order: int) -> Iterator[bytes]:
-    """Yield blocks while a model of them fits into memory; raise a UserError at the end if the whole text does not."""
+    """Yield chunks while a model of them fits into memory; raise a UserError at the end if the whole text does not."""
     available = available_memory()
     words = lines = needed = 0
-    for block in _read_blocks(text):
-        words += len(block.split())
-        lines += block.count(b"\n")
+    for chunk in _read_chunks(text):
+        words += len(chunk.split())
+        lines += chunk.count(b"\n")
         # Each line has <s> and </s>.
         needed = memory_needed(words + 2 * lines, order)
         if needed <= available:
-            yield block
+            yield chunk
     if needed > available:
         raise UserError(
             f"{display_name(text)}: a language model of order {order} of its {words:,} words takes about "
@@ -83,7 +83,7 @@ def _run_lmplz(program: str, text: Path, output: Path, order: int, memory: str) 
         TemporaryFile(dir=folder) as checked_text,
         TemporaryFile(dir=folder) as messages,
     ):
-        checked_text.writelines(_read_blocks(text))
+        checked_text.writelines(_read_chunks(text))
         checked_text.seek(0)
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=checked_text, stdout=pipe, stderr=messages) as process:
@@ -129,19 +129,19 @@ def _read_system_file(path: str | Path) -> str:
         return ""
 
 
-def _read_blocks(path: Path) -> Iterator[bytes]:
-    """Yield the text in blocks of whole lines, with words separated by spaces only."""
+def _read_chunks(path: Path) -> Iterator[bytes]:
+    """Yield the text in chunks of whole lines, with words separated by spaces only."""
     has_words = False
     lines_before = 0
     for lines in chunks(text_lines(path), _LINES_AT_ONCE):
-        block = b"".join(line + b"\n" for line in lines).translate(_SEPARATORS)
-        if any(symbol in block for symbol in SYMBOLS):
+        chunk = b"".join(line + b"\n" for line in lines).translate(_SEPARATORS)
+        if any(symbol in chunk for symbol in SYMBOLS):
             # A symbol may be a substring of other words.
-            for number, line in enumerate(block.split(b"\n"), lines_before + 1):
+            for number, line in enumerate(chunk.split(b"\n"), lines_before + 1):
                 reject_reserved(line, path, number)
-        has_words = has_words or bool(block.strip(b" \n"))
+        has_words = has_words or bool(chunk.strip(b" \n"))
         lines_before += len(lines)
-        yield block
+        yield chunk
     if not has_words:
         raise UserError(f"{display_name(path)}: has no words; give the tokenised text to model")
 

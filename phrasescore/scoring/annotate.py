@@ -29,7 +29,7 @@ from phrasescore.scoring.occurrences import FLOOR, NEUTRAL, Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, ScoringTask
 from phrasescore.scoring.shards import describe_shard, description_of
 from phrasescore.table.entry import SURFACE, Entry, Factors, LineFault, cut_line
-from phrasescore.table.reader import CHUNK_LINES, Block, Chunk, LineChecker, count_blocks, read_blocks
+from phrasescore.table.reader import CHUNK_LINES, CheckedChunk, Chunk, LineChecker, count_chunks, read_chunks
 from phrasescore.text import Log, counted, no_log
 from phrasescore.vocabulary import WordCounts
 from phrasescore.words import quote
@@ -87,47 +87,47 @@ class Annotation:
     only_sources: frozenset[bytes] | None
     compression: str | None
 
-    def __call__(self, block: Block) -> tuple[bytes, Counts, float | None]:
-        """Return the lines with new columns, compressed; their counts; and `share_read` of the block."""
+    def __call__(self, chunk: Chunk) -> tuple[bytes, Counts, float | None]:
+        """Return the lines with new columns, compressed; their counts; and `share_read` of the chunk."""
         counts, columns = Counts(), self.scoring.columns
-        chunk = self._checked(block, counts)
-        scores = self.scoring(Occurrences(*self._factors.network_phrases(chunk.entries)))
+        checked = self._checked(chunk, counts)
+        scores = self.scoring(Occurrences(*self._factors.network_phrases(checked.entries)))
         texts = [column.texts(values_N) for column, values_N in zip(columns, scores.values_NK.T, strict=True)]
         joined = map(b" ".join, zip(*(text for text, _ in texts), strict=True))
-        annotated = (entry.with_columns(text) for entry, text in zip(chunk.entries, joined, strict=True))
-        lines = [next(annotated) if isinstance(line, Entry) else self._neutral(line.line) for line in chunk.lines]
-        counts.lines_written = len(chunk.lines)
+        annotated = (entry.with_columns(text) for entry, text in zip(checked.entries, joined, strict=True))
+        lines = [next(annotated) if isinstance(line, Entry) else self._neutral(line.line) for line in checked.lines]
+        counts.lines_written = len(checked.lines)
         counts.pairs_clipped = sum(clipped for _, clipped in texts)
         counts.words, counts.score_sum = scores.words, float(scores.first_N.sum())
-        if block.shape.columns is not None:
-            counts.columns_before = block.shape.columns
-            counts.columns_after = block.shape.columns + len(columns) - (self.replaced is not None)
-        lines.append(chunk.continued)
-        return compress(lines, self.compression) if any(lines) else b"", counts, block.share_read
+        if chunk.shape.columns is not None:
+            counts.columns_before = chunk.shape.columns
+            counts.columns_after = chunk.shape.columns + len(columns) - (self.replaced is not None)
+        lines.append(checked.continued)
+        return compress(lines, self.compression) if any(lines) else b"", counts, chunk.share_read
 
     @property
     def _factors(self) -> Factors:
         return self.scoring.scorer.factors or SURFACE
 
-    def _checked(self, block: Block, counts: Counts) -> Chunk:
+    def _checked(self, chunk: Chunk, counts: Counts) -> CheckedChunk:
         """Return the lines to write, without the score to replace."""
         checker = LineChecker(
             self.table,
             keep_faulty=self.keep_faulty,
-            shape=block.shape,
+            shape=chunk.shape,
             factors=self._factors,
             check_entry=self._check_last_score,
         )
-        chunk = checker.check(block)
-        counts.lines_read, counts.faulty_lines = len(chunk.lines), len(chunk.faulty)
-        counts.first_fault = checker.first_fault(chunk)
+        checked = checker.check(chunk)
+        counts.lines_read, counts.faulty_lines = len(checked.lines), len(checked.faulty)
+        counts.first_fault = checker.first_fault(checked)
         if self.only_sources is not None:
-            chunk = chunk.keep_sources(self.only_sources)
+            checked = checked.keep_sources(self.only_sources)
         if self.replaced is not None:
-            lines = (line.without_last_score() if isinstance(line, Entry) else line for line in chunk.lines)
-            chunk = replace(chunk, lines=list(lines))
-        counts.faulty_lines_kept = len(chunk.faulty)
-        return chunk
+            lines = (line.without_last_score() if isinstance(line, Entry) else line for line in checked.lines)
+            checked = replace(checked, lines=list(lines))
+        counts.faulty_lines_kept = len(checked.faulty)
+        return checked
 
     def _check_last_score(self, entry: Entry) -> None:
         score = entry.scores.rpartition(b" ")[2]
@@ -152,7 +152,7 @@ def annotate(
     output: str | Path | None,
     config: AnnotateConfig = _DEFAULTS,
     *,
-    block_lines: int = CHUNK_LINES,
+    chunk_lines: int = CHUNK_LINES,
     progress: Progress = lambda counts, share: None,
     log: Log = no_log,
 ) -> Counts:
@@ -161,13 +161,13 @@ def annotate(
     if output is not None:
         require_writable(output, inputs=[table])
     task, counts = make_task(table, scorer, output, config, log), Counts()
-    with _open_chunks(output, table, task, config, block_lines, log) as (append, done):
+    with _open_chunks(output, table, task, config, chunk_lines, log) as (append, done):
         for facts in done:
             counts.add(Counts(**{**facts, "words": WordCounts(**facts["words"])}))
         counts.lines_of_run_before = counts.lines_read
-        blocks = islice(_blocks(table, config, block_lines), len(done), None)
+        chunks = islice(_chunks(table, config, chunk_lines), len(done), None)
         processes = scorer.device.processes(config.processes)
-        with closing(run_ordered(task, blocks, _KILLED, processes, config.scheduler)) as results:
+        with closing(run_ordered(task, chunks, _KILLED, processes, config.scheduler)) as results:
             for chunk, its_counts, share_read in results:
                 append(chunk, asdict(its_counts))
                 counts.add(its_counts)
@@ -226,14 +226,14 @@ def report_on(
     }
 
 
-def _blocks(table: str | Path, config: AnnotateConfig, block_lines: int) -> Iterator[Block]:
-    blocks, shard = read_blocks(table, config.limit, block_lines), config.parsed_shard()
-    return blocks if shard is None else shard.take(blocks, count_blocks(table, config.limit, block_lines))
+def _chunks(table: str | Path, config: AnnotateConfig, chunk_lines: int) -> Iterator[Chunk]:
+    chunks, shard = read_chunks(table, config.limit, chunk_lines), config.parsed_shard()
+    return chunks if shard is None else shard.take(chunks, count_chunks(table, config.limit, chunk_lines))
 
 
 @contextmanager
 def _open_chunks(
-    output: str | Path | None, table: str | Path, task: Annotation, config: AnnotateConfig, block_lines: int, log: Log
+    output: str | Path | None, table: str | Path, task: Annotation, config: AnnotateConfig, chunk_lines: int, log: Log
 ) -> Iterator[tuple[Append, list[dict[str, Any]]]]:
     """Open the output; yield a function that appends a chunk and its facts, and the facts of earlier chunks."""
     if output is None:
@@ -242,7 +242,7 @@ def _open_chunks(
         with open_output(output, is_compressed=True) as stream:
             yield lambda chunk, facts: stream.write(chunk), []
     else:
-        fingerprint, shard = _fingerprint(table, task, config.limit, block_lines), config.parsed_shard()
+        fingerprint, shard = _fingerprint(table, task, config.limit, chunk_lines), config.parsed_shard()
         with resumable_output(output, {**fingerprint, "shard": config.shard}, restart=config.restart) as resumable:
             if shard is not None:
                 description_of(output).unlink(missing_ok=True)
@@ -253,7 +253,7 @@ def _open_chunks(
             describe_shard(output, shard, fingerprint, sum(facts["lines_written"] for facts in resumable.chunks))
 
 
-def _fingerprint(table: str | Path, task: Annotation, limit: int | None, block_lines: int) -> dict[str, Any]:
+def _fingerprint(table: str | Path, task: Annotation, limit: int | None, chunk_lines: int) -> dict[str, Any]:
     """Return everything that determines the output except the shard, by names that users understand."""
     sources = task.only_sources
     return {
@@ -264,7 +264,7 @@ def _fingerprint(table: str | Path, task: Annotation, limit: int | None, block_l
         "only-sources-in": sources and hashlib.sha256(b"\n".join(sorted(sources))).hexdigest(),
         "limit": limit,
         "on-error": "keep" if task.keep_faulty else "stop",
-        "lines of a chunk": block_lines,
+        "lines of a chunk": chunk_lines,
         "compression": task.compression,
     }
 

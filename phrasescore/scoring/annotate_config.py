@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from phrasescore.configuration import LARGEST, Section, option
 from phrasescore.errors import UsageError, spelled
 from phrasescore.files import can_be_read_only_once
-from phrasescore.table.reader import Block
+from phrasescore.table.reader import Chunk
 from phrasescore.text import Log, no_log, text_lines
 from phrasescore.words import phrases_of, split_words
 
@@ -104,16 +104,16 @@ class Shard:
             raise ValueError(f"{text} is not a shard and a number of shards, as 3/16; shards count from 1")
         return cls(int(number), int(of))
 
-    def take(self, blocks: Iterable[Block], count: int) -> Iterator[Block]:
+    def take(self, chunks: Iterable[Chunk], count: int) -> Iterator[Chunk]:
         """Yield the chunks of the shard; `count` is the number of chunks of the table without continuations."""
         first, end = (count * number // self.of for number in (self.number - 1, self.number))
         index = -1
-        for block in blocks:
-            index += block.lines > 0
+        for chunk in chunks:
+            index += chunk.lines > 0
             if index >= end:
                 break
             if index >= first:
-                yield replace(block, share_read=(index + 1 - first) / (end - first))
+                yield replace(chunk, share_read=(index + 1 - first) / (end - first))
 
 
 def require_table_file(path: str | Path, option: str) -> None:

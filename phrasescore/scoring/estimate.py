@@ -12,11 +12,11 @@ from pathlib import Path
 from phrasescore.scoring.annotate import Annotation, Counts, make_task, require_lines
 from phrasescore.scoring.annotate_config import AnnotateConfig
 from phrasescore.scoring.scorer import PhraseScorer
-from phrasescore.table.reader import CHUNK_LINES, read_blocks
+from phrasescore.table.reader import CHUNK_LINES, read_chunks
 from phrasescore.workers import FEW_ITEMS, available_cores
 
 _SECONDS_OF_READING, _SECONDS_OF_SCORING = 2.0, 5.0
-_BLOCK_LINES = 4096
+_SAMPLED_LINES = 4096
 
 
 @dataclass(frozen=True)
@@ -57,19 +57,19 @@ def estimate(
 def _count_lines(table: str | Path, limit: int | None) -> tuple[int, bool]:
     """Return the number of lines, and whether it is exact; otherwise it is extrapolated from the part that was read."""
     started, lines = time.monotonic(), 0
-    for block in read_blocks(table, limit, _BLOCK_LINES):
-        lines += block.lines
-        if block.share_read is not None and time.monotonic() - started > _SECONDS_OF_READING:
-            return round(lines / block.share_read), False
+    for chunk in read_chunks(table, limit, _SAMPLED_LINES):
+        lines += chunk.lines
+        if chunk.share_read is not None and time.monotonic() - started > _SECONDS_OF_READING:
+            return round(lines / chunk.share_read), False
     return lines, True
 
 
 def _measure(table: str | Path, task: Annotation, limit: int | None) -> tuple[int, float, int]:
     """Annotate the first lines of a table; return their number, the time in seconds, and their compressed bytes."""
     counts, size = Counts(), 0
-    for block in read_blocks(table, limit, _BLOCK_LINES):
+    for chunk in read_chunks(table, limit, _SAMPLED_LINES):
         started = time.monotonic()
-        annotated, found, _ = task(block)
+        annotated, found, _ = task(chunk)
         found.seconds = time.monotonic() - started
         counts.add(found)
         size += len(annotated)

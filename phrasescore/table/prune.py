@@ -39,7 +39,7 @@ from phrasescore.files import (
 from phrasescore.files.resumable import resumable_output
 from phrasescore.table.criteria import EPSILON, ColumnValue, Criterion, JointCount, RelativeEntropy, Significance
 from phrasescore.table.entry import SEPARATOR, Entry
-from phrasescore.table.reader import CHUNK_LINES, Block, LineChecker, read_blocks
+from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker, read_chunks
 from phrasescore.text import Log, ProgressCallback, no_log, no_progress
 from phrasescore.words import hash_word, join_words, parse_number, quote
 from phrasescore.workers import run_ordered
@@ -99,7 +99,7 @@ class PruneConfig(Section):
     def criterion(self, table: str | Path) -> Criterion:
         """Return the criterion; significance reads the table, because it depends on the number of extracted pairs."""
         if self.by == "significance":
-            return Significance(max(1.0, sum(_results(_count_pairs, read_blocks(table), self.processes))))
+            return Significance(max(1.0, sum(_results(_count_pairs, read_chunks(table), self.processes))))
         by = self.by or "count"
         return _NAMED[by]() if by in _NAMED else ColumnValue(int(by))
 
@@ -126,7 +126,7 @@ def prune(
     criterion: Criterion,
     *,
     reordering: tuple[str | Path, str | Path] | None = None,
-    block_lines: int = CHUNK_LINES,
+    chunk_lines: int = CHUNK_LINES,
     log: Log = no_log,
     progress: ProgressCallback = no_progress,
 ) -> Pruned:
@@ -137,7 +137,7 @@ def prune(
         "table": sha256_of_input(table),
         **criterion.fingerprint(),
         "on-error": config.on_error,
-        "lines of a chunk": block_lines,
+        "lines of a chunk": chunk_lines,
     }
     with ExitStack() as stack:
         beside = Path(stack.enter_context(TemporaryDirectory())) / "output" if is_stream else Path(output)
@@ -148,7 +148,7 @@ def prune(
         if values.note:
             log(values.note)
         task = _Valuing(str(table), criterion, config.on_error == "keep")
-        left = islice(read_blocks(table, block_lines=block_lines), len(values.chunks), None)
+        left = islice(read_chunks(table, chunk_lines=chunk_lines), len(values.chunks), None)
         for chunk, facts, share in _results(task, left, config.processes):
             values.append(chunk, facts)
             progress(share, "giving each line a value")
@@ -159,13 +159,13 @@ def prune(
             raise UserError(f"{spelled('threshold')}: no line has a value of at least {least:g}; give a lower one")
         # Both outputs appear when both are complete.
         stream = stack.enter_context(open_output(output, is_compressed=True))
-        items = _with_marks(read_blocks(table, block_lines=block_lines), kept_N)
+        items = _with_marks(read_chunks(table, chunk_lines=chunk_lines), kept_N)
         for lines, share in _results(_Copying(compression_for(output)), items, config.processes):
             stream.write(lines)
             progress(share, "copying lines")
         if reordering is not None:
-            items = _with_marks(read_blocks(table, block_lines=block_lines), kept_N)
-            kept = (line for block, marks in items for line in selected(io.BytesIO(block.data), marks))
+            items = _with_marks(read_chunks(table, chunk_lines=chunk_lines), kept_N)
+            kept = (line for chunk, marks in items for line in selected(io.BytesIO(chunk.data), marks))
             stream = stack.enter_context(open_output(reordering[1]))
             try:
                 _prune_reordering(reordering[0], kept, stream)
@@ -180,9 +180,9 @@ def _results(task: Callable[[Any], Any], items: Iterable[Any], processes: int | 
         yield from results
 
 
-def _count_pairs(block: Block) -> float:
+def _count_pairs(chunk: Chunk) -> float:
     """Return the number of extracted pairs of a chunk. The pass after this one reports faulty lines."""
-    entries = LineChecker("", keep_faulty=True, shape=block.shape).check(block).entries
+    entries = LineChecker("", keep_faulty=True, shape=chunk.shape).check(chunk).entries
     return sum(entry.occurrences("pair") or 0.0 for entry in entries)
 
 
@@ -195,32 +195,32 @@ class _Valuing:
     criterion: Criterion
     keep_faulty: bool
 
-    def __call__(self, block: Block) -> tuple[bytes, dict[str, Any], float | None]:
-        """Return the records of the lines, the counts of lines, and `share_read` of the block."""
+    def __call__(self, chunk: Chunk) -> tuple[bytes, dict[str, Any], float | None]:
+        """Return the records of the lines, the counts of lines, and `share_read` of the chunk."""
         numbers: list[tuple[float, ...]] = []
         checker = LineChecker(
             self.table,
             keep_faulty=self.keep_faulty,
-            shape=block.shape,
+            shape=chunk.shape,
             factors=self.criterion.factors,
             check_entry=lambda entry: numbers.append(self.criterion.read(entry)),
         )
-        chunk = checker.check(block)
-        first_fault, lines = checker.first_fault(chunk), np.zeros(len(chunk.lines), _LINE)
-        is_valid_N = np.array([isinstance(line, Entry) for line in chunk.lines], bool)
+        checked = checker.check(chunk)
+        first_fault, lines = checker.first_fault(checked), np.zeros(len(checked.lines), _LINE)
+        is_valid_N = np.array([isinstance(line, Entry) for line in checked.lines], bool)
         # A faulty line has no value; keep it.
         lines["value"] = np.inf
         if numbers:
             numbers_NK = np.array(numbers, np.float64)
-            lines["value"][is_valid_N] = self.criterion.values(chunk.entries, numbers_NK)
+            lines["value"][is_valid_N] = self.criterion.values(checked.entries, numbers_NK)
             lines["tie"][is_valid_N] = self.criterion.tie_breakers(numbers_NK)
         if np.isnan(lines["value"]).any():
             raise ValueError("a value is not a number")
-        sources = [line.source or b"" for line in chunk.lines]
+        sources = [line.source or b"" for line in checked.lines]
         lines["words"] = [min(source.count(b" "), _MOST_WORDS) for source in sources]
         lines["source"] = list(map(hash_word, sources))
-        facts = {"lines": len(lines), "faulty": len(chunk.faulty), "first_fault": first_fault}
-        return lines.tobytes(), facts, block.share_read
+        facts = {"lines": len(lines), "faulty": len(checked.faulty), "first_fault": first_fault}
+        return lines.tobytes(), facts, chunk.share_read
 
 
 def _counts(table: str | Path, chunks: Sequence[dict[str, Any]]) -> Pruned:
@@ -293,23 +293,23 @@ def _nth_largest(key_N: NDArray[Any], among_N: Bools, count: int) -> Any:
 # The second pass
 
 
-def _with_marks(blocks: Iterable[Block], kept_N: Bools) -> Iterator[tuple[Block, Bools]]:
+def _with_marks(chunks: Iterable[Chunk], kept_N: Bools) -> Iterator[tuple[Chunk, Bools]]:
     first = 0
-    for block in blocks:
+    for chunk in chunks:
         # The continuation of a line has its mark.
-        begin = first if block.lines else first - 1
-        first += block.lines
-        yield block, kept_N[begin:first]
+        begin = first if chunk.lines else first - 1
+        first += chunk.lines
+        yield chunk, kept_N[begin:first]
 
 
 @dataclass(frozen=True)
 class _Copying:
     compression: str | None
 
-    def __call__(self, item: tuple[Block, Bools]) -> tuple[bytes, float | None]:
-        block, kept_N = item
-        lines = list(selected(io.BytesIO(block.data), kept_N))
-        return compress(lines, self.compression) if lines else b"", block.share_read
+    def __call__(self, item: tuple[Chunk, Bools]) -> tuple[bytes, float | None]:
+        chunk, kept_N = item
+        lines = list(selected(io.BytesIO(chunk.data), kept_N))
+        return compress(lines, self.compression) if lines else b"", chunk.share_read
 
 
 # The reordering table

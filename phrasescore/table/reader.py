@@ -1,6 +1,6 @@
 """Stream a phrase table in chunks of lines, in order, in bounded memory for lines of any length.
 
-`read_blocks` yields the bytes, which are the units of work of processes and machines. `TableReader` and `LineChecker`
+`read_chunks` yields the bytes, which are the units of work of processes and machines. `TableReader` and `LineChecker`
 parse and validate them. The boundaries depend on the content only, not on the number of workers.
 """
 
@@ -62,15 +62,15 @@ _UNKNOWN = Shape()
 
 
 @dataclass(frozen=True)
-class Block:
+class Chunk:
     """Consecutive lines of a table, or the continuation of a line that exceeds the memory limit."""
 
     data: bytes
     first_line: int
     lines: int
-    """The number of lines; 0 if the data continues the last line of the previous block."""
+    """The number of lines; 0 if the data continues the last line of the previous chunk."""
     shape: Shape
-    """The shape of the table, as far as lines up to the end of this block determine it."""
+    """The shape of the table, as far as lines up to the end of this chunk determine it."""
     share_read: float | None
     """The fraction that has been read of the selected lines: of the table, of the lines up to a limit, of a shard.
 
@@ -78,16 +78,16 @@ class Block:
     """
 
 
-def count_blocks(path: str | Path, limit: int | None = None, block_lines: int = CHUNK_LINES) -> int:
-    """Return the number of blocks of a table, without continuations of lines; see `read_blocks`."""
-    return sum(block.lines > 0 for block in read_blocks(path, limit, block_lines))
+def count_chunks(path: str | Path, limit: int | None = None, chunk_lines: int = CHUNK_LINES) -> int:
+    """Return the number of chunks of a table, without continuations of lines; see `read_chunks`."""
+    return sum(chunk.lines > 0 for chunk in read_chunks(path, limit, chunk_lines))
 
 
-def read_blocks(path: str | Path, limit: int | None = None, block_lines: int = CHUNK_LINES) -> Iterator[Block]:
-    """Yield the blocks of a table, or of its first `limit` lines."""
+def read_chunks(path: str | Path, limit: int | None = None, chunk_lines: int = CHUNK_LINES) -> Iterator[Chunk]:
+    """Yield the chunks of a table, or of its first `limit` lines."""
     shape, first_line = _UNKNOWN, 1
     with open_input(path) as source:
-        for lines, is_continuation in _split(source.stream, limit, block_lines):
+        for lines, is_continuation in _split(source.stream, limit, chunk_lines):
             number, share = 0 if is_continuation else len(lines), source.share_read()
             if limit is not None:
                 share = max(share or 0.0, min(1.0, (first_line - 1 + number) / limit))
@@ -96,12 +96,12 @@ def read_blocks(path: str | Path, limit: int | None = None, block_lines: int = C
                     break
                 with suppress(LineFault):
                     shape = shape.joined(parse_line(line))
-            yield Block(b"".join(lines), first_line, number, shape, share)
+            yield Chunk(b"".join(lines), first_line, number, shape, share)
             first_line += number
 
 
-def _split(stream: BinaryIO, limit: int | None, block_lines: int) -> Iterator[tuple[list[bytes], bool]]:
-    """Yield the lines of each block, and whether they continue the last line of the previous block."""
+def _split(stream: BinaryIO, limit: int | None, chunk_lines: int) -> Iterator[tuple[list[bytes], bool]]:
+    """Yield the lines of each chunk, and whether they continue the last line of the previous chunk."""
     lines: list[bytes] = []
     count = size = 0
     is_cut = False
@@ -109,9 +109,9 @@ def _split(stream: BinaryIO, limit: int | None, block_lines: int) -> Iterator[tu
         if is_cut:
             yield [line], True
         else:
-            is_full = len(lines) >= block_lines or size >= CHUNK_BYTES
+            is_full = len(lines) >= chunk_lines or size >= CHUNK_BYTES
             if is_full and not (
-                len(lines) < block_lines + _MORE_LINES
+                len(lines) < chunk_lines + _MORE_LINES
                 and size < CHUNK_BYTES + _MORE_BYTES
                 and cut_source(lines[-1]) == cut_source(line) is not None
             ):
@@ -146,8 +146,8 @@ class FaultyLine(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Chunk:
-    """The parsed lines of a block."""
+class CheckedChunk:
+    """The parsed lines of a chunk."""
 
     lines: list[Entry | FaultyLine]
     """Invalid lines are included only if the reader keeps them."""
@@ -165,8 +165,8 @@ class Chunk:
         """The invalid lines."""
         return [line for line in self.lines if isinstance(line, FaultyLine)]
 
-    def keep_sources(self, sources: frozenset[bytes]) -> Chunk:
-        return Chunk([line for line in self.lines if line.source in sources], self.share_read)
+    def keep_sources(self, sources: frozenset[bytes]) -> CheckedChunk:
+        return CheckedChunk([line for line in self.lines if line.source in sources], self.share_read)
 
 
 class LineChecker:
@@ -189,12 +189,12 @@ class LineChecker:
         self.factors = factors
         self._check_entry = check_entry
 
-    def check(self, block: Block) -> Chunk:
-        """Parse and validate the lines of a block."""
-        if not block.lines:
-            return Chunk([], block.share_read, continued=block.data)
+    def check(self, chunk: Chunk) -> CheckedChunk:
+        """Parse and validate the lines of a chunk."""
+        if not chunk.lines:
+            return CheckedChunk([], chunk.share_read, continued=chunk.data)
         lines: list[Entry | FaultyLine] = []
-        for number, line in enumerate(io.BytesIO(block.data), block.first_line):
+        for number, line in enumerate(io.BytesIO(chunk.data), chunk.first_line):
             try:
                 entry = parse_line(line)
                 self.shape = self.shape.joined(entry, self.factors)
@@ -205,9 +205,9 @@ class LineChecker:
                     raise self.error(number, fault) from None
                 # The traceback references this frame, and so all lines, in a cycle that would delay freeing them.
                 lines.append(FaultyLine(line, number, fault.with_traceback(None)))
-        return Chunk(lines, block.share_read)
+        return CheckedChunk(lines, chunk.share_read)
 
-    def first_fault(self, chunk: Chunk) -> str | None:
+    def first_fault(self, chunk: CheckedChunk) -> str | None:
         """Return the message about the first faulty line that was kept; a fault of the whole table is an error."""
         for faulty in chunk.faulty:
             if faulty.fault.is_about_the_table:
@@ -236,5 +236,5 @@ class TableReader(LineChecker):
         super().__init__(path, keep_faulty=keep_faulty, factors=factors)
         self.limit, self.chunk_lines = limit, chunk_lines
 
-    def __iter__(self) -> Iterator[Chunk]:
-        return map(self.check, read_blocks(self.path, self.limit, self.chunk_lines))
+    def __iter__(self) -> Iterator[CheckedChunk]:
+        return map(self.check, read_chunks(self.path, self.limit, self.chunk_lines))

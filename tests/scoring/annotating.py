@@ -19,7 +19,7 @@ def annotate(
     scorer: PhraseScorer,
     output: Path | None,
     *,
-    block_lines: int = CHUNK_LINES,
+    chunk_lines: int = CHUNK_LINES,
     progress: Callable[[Counts, float | None], None] = lambda counts, share: None,
     log: Log = no_log,
     only_sources: Sequence[bytes] = (),
@@ -31,4 +31,4 @@ def annotate(
         text.write_bytes(b"\n".join(only_sources))
         options["only_sources_in"] = (text,)
     config = AnnotateConfig(**options)
-    return annotate_module.annotate(table, scorer, output, config, block_lines=block_lines, progress=progress, log=log)
+    return annotate_module.annotate(table, scorer, output, config, chunk_lines=chunk_lines, progress=progress, log=log)

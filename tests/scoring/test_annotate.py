@@ -49,7 +49,7 @@ def without_column(line: bytes, column: int) -> tuple[bytes, float]:
 
 def test_every_line_gets_one_number_and_nothing_else(mini_table: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.gz"
-    counts = annotate(mini_table, SCORER, output, block_lines=1000, processes=1)
+    counts = annotate(mini_table, SCORER, output, chunk_lines=1000, processes=1)
     before, after = lines_of(mini_table), lines_of(output)
     assert len(after) == len(before) == counts.lines_written == 19_385
     stripped = [without_column(line, 4) for line in after]
@@ -68,7 +68,7 @@ def test_the_column_of_any_member_of_the_family_is_its_score(name: str, small_ta
     torch.manual_seed(1)
     network = EncoderDecoder(config_of(name), len(known.source_vocabulary), len(known.target_vocabulary)).eval()
     scorer = EncoderDecoderScorer(replace(known, network=network), choose_device("cpu", "fp32"))
-    annotate(small_table, scorer, tmp_path / "out.gz", block_lines=100, processes=1)
+    annotate(small_table, scorer, tmp_path / "out.gz", chunk_lines=100, processes=1)
     lines = [line.split(b" ||| ") for line in lines_of(tmp_path / "out.gz")]
     for fields in lines[::60]:
         alone = scorer.score(Occurrences([fields[0]], [fields[1]])).first_N
@@ -98,7 +98,7 @@ def test_chunks_do_not_matter(small_table: Path, tmp_path: Path) -> None:
     numbers = []
     for size in (1, 50, 1000):
         output = tmp_path / f"{size}.gz"
-        annotate(small_table, SCORER, output, block_lines=size, processes=1)
+        annotate(small_table, SCORER, output, chunk_lines=size, processes=1)
         numbers.append([without_column(line, 4)[1] for line in lines_of(output)])
     for other in numbers[1:]:
         assert other == pytest.approx(numbers[0], rel=1e-4)
@@ -175,7 +175,7 @@ def test_faulty_lines_can_be_kept(tmp_path: Path) -> None:
     assert counts.faulty_lines_kept == 3
     assert counts.first_fault is not None
     assert "line 2" in counts.first_fault
-    assert annotate(path, SCORER, None, on_error="keep", block_lines=1, processes=1).first_fault == counts.first_fault
+    assert annotate(path, SCORER, None, on_error="keep", chunk_lines=1, processes=1).first_fault == counts.first_fault
 
 
 def test_faulty_lines_are_filtered_by_their_source_too(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_lines_and_order_are_kept(
     clean = [(s, bytes(set(t) - set(b"\n\r\0|[] ")), e) for s, t, e in rows]
     before = [s + b" ||| " + t + b" ||| 0.5 1" + (b" ||| 0-0\n", b"\n")[e] for s, t, e in clean]
     path.write_bytes(b"".join(before))
-    annotate(path, SCORER, output, block_lines=3, processes=1)
+    annotate(path, SCORER, output, chunk_lines=3, processes=1)
     after = [without_column(line.rstrip(b"\n"), 2) for line in output.read_bytes().splitlines(keepends=True)]
     assert [line for line, _ in after] == [line.rstrip(b"\n") for line in before]
     assert all(0 < number <= 1 for _, number in after)
@@ -286,8 +286,8 @@ def test_lines_of_a_run_before_count_as_read_though_they_were_left_out(tmp_path:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        annotate(path, SCORER, output, only_sources=sources, block_lines=1, processes=1, progress=stop)
-    counts = annotate(path, SCORER, output, only_sources=sources, block_lines=1, processes=1)
+        annotate(path, SCORER, output, only_sources=sources, chunk_lines=1, processes=1, progress=stop)
+    counts = annotate(path, SCORER, output, only_sources=sources, chunk_lines=1, processes=1)
     assert (counts.lines_of_run_before, counts.lines_read, counts.lines_written) == (2, 3, 2)
 
 
@@ -303,7 +303,7 @@ def test_lines_of_a_run_before_count_as_read_though_they_were_left_out(tmp_path:
         ),
         ("limit none (now 2)", {"limit": 2}),
         ("on-error stop (now keep)", {"on_error": "keep"}),
-        ("lines of a chunk 1 (now 2)", {"block_lines": 2}),
+        ("lines of a chunk 1 (now 2)", {"chunk_lines": 2}),
     ],
 )
 def test_an_option_that_differs_from_the_interrupted_run_is_an_error(
@@ -315,7 +315,7 @@ def test_an_option_that_differs_from_the_interrupted_run_is_an_error(
     """
     path, output, said = tmp_path / "table", tmp_path / "out", list[str]()
     path.write_bytes(b"the ||| le ||| 1\ndog ||| chien ||| 1\n")
-    before: dict[str, Any] = {"scorer": SCORER, "block_lines": 1, "processes": 1}
+    before: dict[str, Any] = {"scorer": SCORER, "chunk_lines": 1, "processes": 1}
 
     def stop(counts: Counts, share: float | None) -> None:
         raise KeyboardInterrupt
@@ -337,11 +337,11 @@ def test_an_edit_of_the_source_code_does_not_discard_work(tmp_path: Path, monkey
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        annotate(path, SCORER, output, block_lines=1, processes=1, progress=stop)
+        annotate(path, SCORER, output, chunk_lines=1, processes=1, progress=stop)
     for name in list(sys.modules):
         if name.startswith("phrasescore") and hasattr(sys.modules[name], "code_version"):
             monkeypatch.setattr(f"{name}.code_version", lambda *_: "edited")
-    annotate(path, SCORER, output, block_lines=1, processes=1, log=said.append)
+    annotate(path, SCORER, output, chunk_lines=1, processes=1, log=said.append)
     assert said == [f"{output}: resuming after chunk 1 of an interrupted run"]
 
 
@@ -353,11 +353,11 @@ def test_a_fault_leaves_no_output_and_no_harmed_old_one(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out.gz"
     path.write_bytes(b"the ||| le ||| 0.5\n" * 5000 + b"broken\n")
     with pytest.raises(UserError, match="line 5001"):
-        annotate(path, SCORER, output, block_lines=100, processes=1)
+        annotate(path, SCORER, output, chunk_lines=100, processes=1)
     assert only_these_files(tmp_path, "table")
     output.write_bytes(b"old")
     with pytest.raises(UserError, match="line 5001"):
-        annotate(path, SCORER, output, block_lines=100, processes=1)
+        annotate(path, SCORER, output, chunk_lines=100, processes=1)
     assert output.read_bytes() == b"old"
     assert only_these_files(tmp_path, "table", "out.gz")
 
@@ -365,7 +365,7 @@ def test_a_fault_leaves_no_output_and_no_harmed_old_one(tmp_path: Path) -> None:
 def test_a_truncated_table_leaves_no_output(mini_table: Path, tmp_path: Path) -> None:
     mini_table.write_bytes(mini_table.read_bytes()[:-1000])
     with pytest.raises(UserError, match="truncated"):
-        annotate(mini_table, SCORER, tmp_path / "out.gz", block_lines=1000, processes=1)
+        annotate(mini_table, SCORER, tmp_path / "out.gz", chunk_lines=1000, processes=1)
     assert only_these_files(tmp_path, mini_table.name)
 
 

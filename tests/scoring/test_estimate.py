@@ -53,7 +53,7 @@ def test_lines_that_were_not_counted_are_no_more_than_the_limit(
 ) -> None:
     monkeypatch.setattr(estimate_module, "_SECONDS_OF_READING", 0)
     monkeypatch.setattr(estimate_module, "_SECONDS_OF_SCORING", 0)
-    monkeypatch.setattr(estimate_module, "_BLOCK_LINES", 100)
+    monkeypatch.setattr(estimate_module, "_SAMPLED_LINES", 100)
     table = tmp_path / "table"
     table.write_bytes(b"the ||| le ||| 0.5 ||| %b\na ||| un ||| 0.5 ||| \n" % (b"0-0 " * 500) * 2000)
     found = estimate(table, SCORER, AnnotateConfig(limit=300, processes=1))

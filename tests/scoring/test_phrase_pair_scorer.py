@@ -49,7 +49,7 @@ def table(small_table: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_the_column_is_exp_f(table: Path, tmp_path: Path, processes: int) -> None:
     function = make(tmp_path / "f", pairs_of(table))
-    counts = annotate(table, load_scorer(tmp_path / "f"), tmp_path / "out", processes=processes, block_lines=50)
+    counts = annotate(table, load_scorer(tmp_path / "f"), tmp_path / "out", processes=processes, chunk_lines=50)
     values = function.values(features_of(*pairs_of(table)))
     assert max(values) > 0.5
     assert np.log(column_of(tmp_path / "out")) == pytest.approx(values, abs=1e-7)

@@ -19,7 +19,7 @@ from tests.scoring.test_sharing import NAMES, SCORER, TABLE, interrupt
 
 def annotated(table: Path, output: Path, shard: str | None = None, **options: Any) -> Path:
     """Annotate with counts of unknown words, which need no network, in chunks of a few lines; return the path."""
-    options = {"columns": ["unknown-target"], "block_lines": 100, **options}
+    options = {"columns": ["unknown-target"], "chunk_lines": 100, **options}
     annotate(table, SCORER, output, shard=shard, processes=1, **options)
     return output
 

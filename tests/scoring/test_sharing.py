@@ -29,14 +29,14 @@ from tests.scoring.annotating import annotate
 
 TABLE = MINI / "phrase-table.gz"
 SCORER = load_scorer(DATA / "stored-model", device="cpu", precision="bf16")
-BLOCK_LINES = 2000
+CHUNK_LINES = 2000
 NAMES = ("out.gz", "out.zst", "out.xz", "out.bz2", "out")
 
 
 def annotated(output: Path, **options: Any) -> bytes:
     """Annotate in 16-bit precision, where a different order of summation would show; return the lines."""
     columns = ["score", "unknown-target"]
-    counts = annotate(TABLE, SCORER, output, columns=columns, block_lines=BLOCK_LINES, **options)
+    counts = annotate(TABLE, SCORER, output, columns=columns, chunk_lines=CHUNK_LINES, **options)
     lines = read_bytes(output)
     assert counts.lines_written == lines.count(b"\n")
     return lines
@@ -109,13 +109,13 @@ def test_a_worker_that_is_killed_does_not_matter(
     columns = ["score", "unknown-target"]
     scorer = load_killing()
     scorer.recipe = load_killing
-    annotate(TABLE, scorer, tmp_path / "out", columns=columns, block_lines=BLOCK_LINES, processes=2)
+    annotate(TABLE, scorer, tmp_path / "out", columns=columns, chunk_lines=CHUNK_LINES, processes=2)
     assert (tmp_path / "killed").exists()
     assert (tmp_path / "out").read_bytes() == expected
 
 
 def test_the_lines_of_some_sources_do_not_depend_on_processes(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"only_sources_in": (MINI / "test.en",), "block_lines": BLOCK_LINES}
+    options: dict[str, Any] = {"only_sources_in": (MINI / "test.en",), "chunk_lines": CHUNK_LINES}
     outputs = [tmp_path / "here", tmp_path / "there"]
     for processes, output in enumerate(outputs, 1):
         annotate(TABLE, SCORER, output, processes=processes, **options)
@@ -130,7 +130,7 @@ def test_the_first_fault_is_reported_for_any_number_of_processes(tmp_path: Path)
     path.write_bytes(gzip.compress(b"".join(lines)))
     for processes in (1, 2):
         with pytest.raises(UserError, match=r"table.gz, line 2501: has 1 field"):
-            annotate(path, SCORER, output, block_lines=500, processes=processes)
+            annotate(path, SCORER, output, chunk_lines=500, processes=processes)
     assert [path.name for path in tmp_path.iterdir()] == ["table.gz"]
 
 
@@ -142,19 +142,19 @@ def test_a_network_that_changes_meanwhile_is_one_sentence(tmp_path: Path) -> Non
     scorer = load_scorer(folder, device="cpu")
     (folder / "weights.safetensors").unlink()
     with pytest.raises(UserError, match=r"model: has no weights.safetensors yet"):
-        annotate(TABLE, scorer, tmp_path / "out", block_lines=BLOCK_LINES, processes=2)
+        annotate(TABLE, scorer, tmp_path / "out", chunk_lines=CHUNK_LINES, processes=2)
 
 
 def test_an_interrupted_run_is_resumed(expected: bytes, tmp_path: Path) -> None:
     """An interrupted run resumes at any chunk with any number of processes, but not with other options."""
     output, said = tmp_path / "out.gz", list[str]()
 
-    def stop_after(blocks: int, **options: Any) -> None:
+    def stop_after(chunks: int, **options: Any) -> None:
         seen: list[Counts] = []
 
         def progress(counts: Counts, share: float | None) -> None:
             seen.append(counts)
-            if len(seen) == blocks:
+            if len(seen) == chunks:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
@@ -181,8 +181,8 @@ def test_counts_of_a_run_that_was_stopped_count(tmp_path: Path) -> None:
 
     outputs = [tmp_path / "whole", tmp_path / "stopped"]
     with pytest.raises(KeyboardInterrupt):
-        annotate(TABLE, SCORER, outputs[1], processes=1, block_lines=BLOCK_LINES, progress=stop)
-    whole, gone_on = (annotate(TABLE, SCORER, path, processes=1, block_lines=BLOCK_LINES) for path in outputs)
+        annotate(TABLE, SCORER, outputs[1], processes=1, chunk_lines=CHUNK_LINES, progress=stop)
+    whole, gone_on = (annotate(TABLE, SCORER, path, processes=1, chunk_lines=CHUNK_LINES) for path in outputs)
     assert 2000 <= gone_on.lines_of_run_before < 2100
     assert replace(gone_on, seconds=whole.seconds, lines_of_run_before=0) == whole
 

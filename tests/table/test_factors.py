@@ -9,7 +9,7 @@ from phrasescore.cli import main
 from phrasescore.errors import UserError
 from phrasescore.table.check import check_table
 from phrasescore.table.entry import SURFACE, Factors, LineFault, parse_line
-from phrasescore.table.reader import LineChecker, TableReader, read_blocks
+from phrasescore.table.reader import LineChecker, TableReader, read_chunks
 
 FACTORED = b"a|D b|N ||| x|N|s ||| 0.5\na|D |||  ||| 0.5\nb|N ||| y|V|s x|N|s ||| 0.5\n"
 
@@ -64,9 +64,9 @@ def test_a_line_of_other_factors_is_named(table: Path, line: bytes, fault: str) 
     [problem] = check_table(table).problems
     assert problem == fault.split(";")[0].split(": `")[0]
     # Also if another process checks only the last lines.
-    *_, block = read_blocks(table, block_lines=1)
+    *_, chunk = read_chunks(table, chunk_lines=1)
     with pytest.raises(UserError, match=re.escape(f"{table}, line 4, {fault}")):
-        LineChecker(table, shape=block.shape).check(block)
+        LineChecker(table, shape=chunk.shape).check(chunk)
 
 
 def test_a_bar_in_a_table_without_factors_is_named(tmp_path: Path) -> None:

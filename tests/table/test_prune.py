@@ -28,12 +28,12 @@ from tests.conftest import DATA, MINI
 TABLE, REORDERING = MINI / "phrase-table.gz", MINI / "reordering-table.wbe-msd-bidirectional-fe.gz"
 LINES = gzip.decompress(TABLE.read_bytes()).splitlines(keepends=True)
 ENTRIES = [parse_line(line) for line in LINES]
-BLOCK_LINES = 2000
+CHUNK_LINES = 2000
 
 
-def pruned(table: Path, output: Path, *, block_lines: int = BLOCK_LINES, **options: Any) -> list[bytes]:
+def pruned(table: Path, output: Path, *, chunk_lines: int = CHUNK_LINES, **options: Any) -> list[bytes]:
     config = PruneConfig(**{"processes": 1, **options})
-    counts = prune(table, output, config, config.criterion(table), block_lines=block_lines)
+    counts = prune(table, output, config, config.criterion(table), chunk_lines=chunk_lines)
     lines = read_bytes(output).splitlines(keepends=True)
     assert counts.lines_written == len(lines)
     return lines
@@ -122,8 +122,8 @@ def test_a_threshold_on_a_column(tmp_path: Path) -> None:
     assert not (tmp_path / "none.gz").exists()
 
 
-@pytest.mark.parametrize("block_lines", [1, 700, 100_000])
-def test_the_best_lines_of_each_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_lines: int) -> None:
+@pytest.mark.parametrize("chunk_lines", [1, 700, 100_000])
+def test_the_best_lines_of_each_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_lines: int) -> None:
     """Chunks that divide the lines of a source do not matter, nor do windows."""
     monkeypatch.setattr("phrasescore.table.reader._MORE_LINES", 0)
     monkeypatch.setattr("phrasescore.table.prune._WINDOW", 100)
@@ -132,9 +132,9 @@ def test_the_best_lines_of_each_source(tmp_path: Path, monkeypatch: pytest.Monke
     for number, entry in enumerate(ENTRIES[:3000]):
         of_source.setdefault(entry.source, []).append((-float(entry.scores.split()[2]), number))
     kept = sorted(number for lines in of_source.values() for _, number in sorted(lines)[:2])
-    found = pruned(table, tmp_path / "out", by="3", top=2, block_lines=block_lines)
+    found = pruned(table, tmp_path / "out", by="3", top=2, chunk_lines=chunk_lines)
     assert found == [LINES[number] for number in kept]
-    assert len(pruned(table, tmp_path / "out", by="3", top=2, keep=0.1, block_lines=block_lines)) == 300
+    assert len(pruned(table, tmp_path / "out", by="3", top=2, keep=0.1, chunk_lines=chunk_lines)) == 300
 
 
 @pytest.mark.parametrize("name", ["out.gz", "out.zst", "out"])
@@ -230,11 +230,11 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
 
     config = PruneConfig(keep=0.2, processes=1)
     with pytest.raises(KeyboardInterrupt):
-        prune(TABLE, output, config, JointCount(), block_lines=BLOCK_LINES, progress=stop)
+        prune(TABLE, output, config, JointCount(), chunk_lines=CHUNK_LINES, progress=stop)
     message = f"{output}: an earlier run had criterion count (now entropy); give the same to resume it, or"
     with pytest.raises(UserError, match=f"^{re.escape(message)}"):
-        prune(TABLE, output, config, RelativeEntropy(), block_lines=BLOCK_LINES)
-    prune(TABLE, output, PruneConfig(keep=0.1, processes=1), JointCount(), block_lines=BLOCK_LINES, log=said.append)
+        prune(TABLE, output, config, RelativeEntropy(), chunk_lines=CHUNK_LINES)
+    prune(TABLE, output, PruneConfig(keep=0.1, processes=1), JointCount(), chunk_lines=CHUNK_LINES, log=said.append)
     assert said == [f"{output}: resuming after chunk 1 of an interrupted run"]
     assert read_bytes(output).splitlines(keepends=True) == best(JointCount(), 1938)
     assert [path.name for path in tmp_path.iterdir()] == ["out.gz"]
@@ -246,7 +246,7 @@ def test_a_killed_run_is_resumed(tmp_path: Path) -> None:
         "import os, signal\nfrom pathlib import Path\nfrom phrasescore.table.prune import *\n"
         f"config = PruneConfig(keep=0.2, processes=1)\n"
         "def kill(share, text):\n    if text == 'copying lines': os.kill(os.getpid(), signal.SIGKILL)\n"
-        f"prune({str(TABLE)!r}, {str(output)!r}, config, JointCount(), block_lines={BLOCK_LINES}, progress=kill)\n"
+        f"prune({str(TABLE)!r}, {str(output)!r}, config, JointCount(), chunk_lines={CHUNK_LINES}, progress=kill)\n"
     )
     killed = subprocess.run([sys.executable, "-c", script], env=os.environ, check=False)
     assert killed.returncode == -signal.SIGKILL
