@@ -71,7 +71,7 @@ def run_training(args: argparse.Namespace, prepare: Callable[..., tuple[Trainer[
 
 
 def _train(trainer: Trainer[Any], reporter: Reporter, stop: StopRequest, *, restarted: bool, next_command: str) -> int:
-    from phrasescore.training.loop import Watcher, is_overfitting
+    from phrasescore.training.loop import Callbacks, is_overfitting
 
     unit = trainer.task.unit
     parameters = sum(p.numel() for p in trainer.network.parameters())
@@ -91,7 +91,7 @@ def _train(trainer: Trainer[Any], reporter: Reporter, stop: StopRequest, *, rest
             evaluations.append(evaluation)
             reporter.log(_evaluation_line(evaluation, unit))
 
-        trainer.watcher = Watcher(
+        trainer.callbacks = Callbacks(
             on_update=lambda spent, progress: task.update(spent, _status_line(progress, unit, measured or "training")),
             on_evaluation=on_evaluation,
             should_stop=stop,

@@ -65,7 +65,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Watcher:
+class Callbacks:
     """Callbacks of the training loop."""
 
     on_update: Callable[[float, Progress], None] = lambda spent, progress: None
@@ -101,7 +101,7 @@ class Trainer(Generic[TaskT]):
         self.budget = Budget(self.config, task.batches_per_epoch)
         self.budget.check(is_measured=bool(task.held_out or task.validation))
         self.folder, self.task, self.network = folder, task, task.network
-        self.watcher = Watcher()
+        self.callbacks = Callbacks()
         self.optimiser = OPTIMISERS[self.config.optimiser](list(self.network.parameters()), self.config)
         self.state = RunState(folder, self.network, self.optimiser, fingerprint, ranks)
         # Without dropout, all ranks draw the same random numbers, which select the teacher-forced steps.
@@ -120,7 +120,7 @@ class Trainer(Generic[TaskT]):
         self._loss_sum.fill_(self.progress.loss_sum)
 
     def train(self) -> Progress:
-        """Train until the budget is spent, the measured loss stops falling, or the watcher requests a stop."""
+        """Train until the budget is spent, the measured loss stops falling, or a callback requests a stop."""
         try:
             return self._train()
         finally:
@@ -137,7 +137,7 @@ class Trainer(Generic[TaskT]):
                     self.state.save()
                 if self.budget.reason_to_end(self.progress) is not None:
                     break
-                if self.ranks.largest(self.watcher.should_stop()):
+                if self.ranks.largest(self.callbacks.should_stop()):
                     # The other ranks wait: torchrun ends all processes when the first one exits.
                     self.state.progress = self.ranks.of_first(self._stop)
                     return self.progress
@@ -171,7 +171,7 @@ class Trainer(Generic[TaskT]):
         progress.example_sum += len(examples)
         if progress.update % _LOOK_EVERY == 0:
             self._check_loss()
-            self.watcher.on_update(self.budget.spent(progress), progress)
+            self.callbacks.on_update(self.budget.spent(progress), progress)
         seconds = self.ranks.largest(time.monotonic() - started)
         progress.seconds += seconds
         progress.second_sum += seconds
@@ -246,7 +246,7 @@ class Trainer(Generic[TaskT]):
         self.state.save()
         if best:
             self.state.save_weights()
-        self.watcher.on_evaluation(evaluation)
+        self.callbacks.on_evaluation(evaluation)
         return progress
 
 

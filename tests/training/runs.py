@@ -11,7 +11,7 @@ import pytest
 
 from phrasescore.device import Device, choose_device
 from phrasescore.model_files import METRICS, WEIGHTS
-from phrasescore.training.loop import Trainer, Watcher
+from phrasescore.training.loop import Callbacks, Trainer
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
 from phrasescore.training.tasks import PhrasePairTask, TaskT
@@ -21,7 +21,7 @@ CPU = choose_device("cpu", "fp32")
 
 def run_until(trainer: Trainer[TaskT], stop_after: int | None = None) -> Trainer[TaskT]:
     """Train until a number of updates, or to the end; return the trainer."""
-    trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == stop_after)
+    trainer.callbacks = Callbacks(should_stop=lambda: trainer.progress.update == stop_after)
     trainer.train()
     return trainer
 

@@ -20,7 +20,7 @@ from phrasescore.nn.encoder import RecurrentEncoder
 from phrasescore.training import loop
 from phrasescore.training.batches import PairLoss
 from phrasescore.training.checkpoint import Progress
-from phrasescore.training.loop import Evaluation, Watcher
+from phrasescore.training.loop import Callbacks, Evaluation
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import Budget, Schedule
@@ -130,7 +130,7 @@ def test_the_best_weights_are_kept_and_patience_ends_the_run(
     training = replace(tiny_settings.training, learning_rate=0.5, epochs=1000, patience=3, schedule="constant")
     seen: list[Evaluation] = []
     trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=training), CPU)
-    trainer.watcher = Watcher(on_evaluation=seen.append)
+    trainer.callbacks = Callbacks(on_evaluation=seen.append)
     progress = trainer.train()
     assert progress.finished == "the measured loss no longer falls"
     losses = [evaluation.held_out.per_example for evaluation in seen if evaluation.held_out]
@@ -196,7 +196,7 @@ def test_a_loss_that_is_no_number_stops_the_run(small_table: Path, tmp_path: Pat
                 trainer.task.network.softmax.words.weight.fill_(float("nan"))
         return False
 
-    trainer.watcher = Watcher(should_stop=spoil)
+    trainer.callbacks = Callbacks(should_stop=spoil)
     with pytest.raises(UserError, match="update 20: the loss is not a number; the weights of update 10 are kept"):
         trainer.train()
     assert all(bool(torch.isfinite(tensor).all()) for tensor in weights(tmp_path / "run").values())

@@ -22,7 +22,7 @@ from phrasescore.model_files import TRAINING_STATE
 from phrasescore.model_folder import load_model
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.parallel_text import ParallelText, SentenceConfig
-from phrasescore.training.loop import Start, Trainer, Watcher
+from phrasescore.training.loop import Callbacks, Start, Trainer
 from phrasescore.training.ranks import ALONE, RankGroup, Ranks, joined
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import LmSettings, Settings, TextConfig
@@ -171,7 +171,7 @@ class Failing:
         if self.fault == "table" and ranks.rank == self.number:
             run = replace(run, table=run.table.with_name("other.gz"))
         trainer = run._prepare(ranks)
-        trainer.watcher = Watcher(should_stop=lambda: ranks.rank == self.number and self._fail(trainer))
+        trainer.callbacks = Callbacks(should_stop=lambda: ranks.rank == self.number and self._fail(trainer))
         trainer.train()
 
     def _fail(self, trainer: Trainer[Any]) -> bool:

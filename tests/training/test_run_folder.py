@@ -17,7 +17,7 @@ from phrasescore.model_folder import load_model
 from phrasescore.pairs import DataConfig
 from phrasescore.training import checkpoint, loop, run
 from phrasescore.training.checkpoint import RunFolder
-from phrasescore.training.loop import Start, Watcher
+from phrasescore.training.loop import Callbacks, Start
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
@@ -94,7 +94,7 @@ def test_two_runs_do_not_share_a_folder(
         assert contents(tmp_path / "run") == before
         return True
 
-    first.watcher = Watcher(should_stop=start_second)
+    first.callbacks = Callbacks(should_stop=start_second)
     assert first.train().update == 12
     assert prepare(small_table, tmp_path / "run", tiny_settings, CPU)[0].progress.update == 12
 
