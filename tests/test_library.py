@@ -274,7 +274,7 @@ def test_values_that_annotating_cannot_use_are_rejected(
 
 
 def test_a_shard_of_a_pipe_is_rejected(scorer: phrasescore.PhraseScorer, tmp_path: Path) -> None:
-    with pytest.raises(phrasescore.UserError, match=r"^shard: reads the table twice; give a file$"):
+    with pytest.raises(phrasescore.UserError, match=r"^standard input: can be read only once, but shard reads"):
         phrasescore.annotate("-", scorer, tmp_path / "out", shard="1/2")
 
 

@@ -10,7 +10,7 @@ from moses_integration.per_text.context_sections import networks_of
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_path
 from phrasescore.errors import UserError, spelled
-from phrasescore.files import require_writable
+from phrasescore.files import require_rereadable, require_writable
 from phrasescore.text import counted
 
 
@@ -34,7 +34,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     require_writable(args.output, inputs=(args.ini, args.table))
-    system_options.require_rereadable(args.table, why="the ini will name it")
+    require_rereadable(args.table, why="the ini will name it")
     reporter = Reporter(quiet=False)
     ini = system_options.read_ini(args.ini, reporter, outputs=[args.output])
     if networks_of(ini):

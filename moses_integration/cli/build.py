@@ -7,10 +7,11 @@ from pathlib import Path
 
 from moses_integration.building.preparation import Casing, TextSettings, language_of
 from moses_integration.building.system import BuildConfig, BuildInput, build_system
-from moses_integration.cli.system_options import add_toolkit_options, require_rereadable, toolkit_of
+from moses_integration.cli.system_options import add_toolkit_options, toolkit_of
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.files import require_rereadable
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -13,7 +13,7 @@ from moses_integration.prepared_text import work_folder
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.errors import UsageError, UserError, spelled
-from phrasescore.files import make_folder, real_path
+from phrasescore.files import make_folder, real_path, require_rereadable
 from phrasescore.model_files import described
 
 if TYPE_CHECKING:
@@ -128,5 +128,5 @@ def _given_text(args: argparse.Namespace) -> Corpus | None:
         source, target, alignment = map(spelled, _TEXTS)
         raise UsageError(f"{spelled(missing[0])}: is missing; give {source}, {target} and {alignment}, or none of them")
     corpus = Corpus(args.source, args.target, args.alignment)
-    system_options.require_rereadable(*corpus, why="the training text is read several times")
+    require_rereadable(*corpus, why="the training text is read several times")
     return corpus

@@ -13,7 +13,7 @@ from moses_integration.per_text.context_sections import networks_of, with_networ
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.errors import UsageError, UserError, spelled
-from phrasescore.files import STANDARD_STREAM, can_be_read_only_once, require_one_standard_input, require_writable
+from phrasescore.files import STANDARD_STREAM, require_one_standard_input, require_writable
 from phrasescore.model_files import files_of_models
 from phrasescore.words import parse_number
 
@@ -60,13 +60,6 @@ def add_prepared_option(parser: argparse.ArgumentParser) -> None:
     """Add --prepared."""
     text = "the text is tokenised, cased and escaped as the training text; otherwise plain text is prepared"
     options.add_switch(parser, "--prepared", text)
-
-
-def require_rereadable(*paths: Path | None, why: str) -> None:
-    """Raise an error, with the reason `why`, if an input is a pipe or standard input; None is ignored."""
-    for path in paths:
-        if path is not None and can_be_read_only_once(path):
-            raise UserError(f"{path}: is a pipe or device, but {why}; give a file")
 
 
 # Systems

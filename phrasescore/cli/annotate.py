@@ -15,12 +15,13 @@ from phrasescore.files import (
     STANDARD_STREAM,
     display_name,
     require_one_standard_input,
+    require_rereadable,
     require_writable,
     sha256_of_input,
     write_json,
 )
 from phrasescore.model_files import files_of_models
-from phrasescore.scoring.annotate_config import AnnotateConfig, require_table_file
+from phrasescore.scoring.annotate_config import AnnotateConfig
 from phrasescore.text import counted
 from phrasescore.vocabulary import MANY_UNKNOWN
 
@@ -117,7 +118,7 @@ def _check_usage(args: argparse.Namespace, config: AnnotateConfig) -> None:
     require_one_standard_input(args.table, *config.only_sources_in)
     if args.dry_run:
         options.reject_without_effect(args, ("report", "scheduler"), f"with {spelled('dry_run')}")
-        require_table_file(args.table, "dry_run")
+        require_rereadable(args.table, why=f"{spelled('dry_run')} reads the table twice")
         return
     if args.output is None and sys.stdout.isatty() and config.limit is None:
         raise UsageError(

@@ -8,12 +8,11 @@ from phrasescore.files.reading import (
     STDOUT,
     Input,
     bounded_lines,
-    can_be_read_only_once,
     complete_standard_streams,
     compressed_form,
     detect_format,
     display_name,
-    is_device_or_pipe,
+    is_stream,
     make_folder,
     open_input,
     open_regular,
@@ -24,6 +23,7 @@ from phrasescore.files.reading import (
     require_folder,
     require_one_standard_input,
     require_open,
+    require_rereadable,
     sha256_of,
     sha256_of_input,
 )
@@ -41,9 +41,9 @@ from phrasescore.files.writing import (
 
 __all__ = [
     "LONGEST_LINE", "MAGIC_LENGTH", "STANDARD_STREAM", "STDOUT",
-    "Input", "bounded_lines", "can_be_read_only_once", "complete_standard_streams", "compress", "compressed_form",
-    "compression_for", "detect_format", "display_name", "finite", "full_disk_as_error", "is_device_or_pipe",
-    "lock_file", "make_folder", "open_hidden", "open_input", "open_output", "open_regular", "read_bytes",
-    "read_lines", "read_regular", "real_path", "require_folder", "require_one_standard_input", "require_open",
+    "Input", "bounded_lines", "complete_standard_streams", "compress", "compressed_form", "compression_for",
+    "detect_format", "display_name", "finite", "full_disk_as_error", "is_stream", "lock_file", "make_folder",
+    "open_hidden", "open_input", "open_output", "open_regular", "read_bytes", "read_lines", "read_regular",
+    "real_path", "require_folder", "require_one_standard_input", "require_open", "require_rereadable",
     "require_writable", "sha256_of", "sha256_of_input", "to_json", "write_atomically", "write_json", "write_lines",
 ]  # fmt: skip

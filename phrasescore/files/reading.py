@@ -68,9 +68,16 @@ def is_device_or_pipe(path: str | Path) -> bool:
     return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
 
 
-def can_be_read_only_once(path: str | Path) -> bool:
-    """Return whether an input cannot be read twice: standard input, a pipe, a device."""
+def is_stream(path: str | Path) -> bool:
+    """Return whether a path is a standard stream, a pipe or a device, which can be read and written only once."""
     return str(path) == STANDARD_STREAM or is_device_or_pipe(path)
+
+
+def require_rereadable(*paths: str | Path | None, why: str) -> None:
+    """Raise UserError, with the reason `why`, if an input can be read only once; None is ignored."""
+    for path in paths:
+        if path is not None and is_stream(path):
+            raise UserError(f"{display_name(path)}: can be read only once, but {why}; give a file")
 
 
 def require_one_standard_input(*paths: str | Path | None) -> None:
@@ -304,7 +311,7 @@ def sha256_of(path: Path) -> str:
 
 def sha256_of_input(path: str | Path) -> str | None:
     """Return the SHA-256 of the raw bytes of an input; None for standard input and pipes, which are read only once."""
-    return None if can_be_read_only_once(path) else sha256_of(Path(path))
+    return None if is_stream(path) else sha256_of(Path(path))
 
 
 def compressed_form(name: str | Path) -> str | None:

@@ -13,11 +13,10 @@ from typing import Any
 
 from phrasescore.errors import InputError, UserError, spelled
 from phrasescore.files import (
-    STANDARD_STREAM,
     compress,
     compression_for,
     display_name,
-    is_device_or_pipe,
+    is_stream,
     open_output,
     require_writable,
     sha256_of_input,
@@ -238,7 +237,7 @@ def _open_chunks(
     """Open the output; yield a function that appends a chunk and its facts, and the facts of earlier chunks."""
     if output is None:
         yield lambda chunk, facts: None, []
-    elif STANDARD_STREAM in (str(table), str(output)) or is_device_or_pipe(table) or is_device_or_pipe(output):
+    elif is_stream(table) or is_stream(output):
         with open_output(output, is_compressed=True) as stream:
             yield lambda chunk, facts: stream.write(chunk), []
     else:

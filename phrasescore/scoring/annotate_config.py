@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from phrasescore.configuration import LARGEST, Section, option
 from phrasescore.errors import UsageError, spelled
-from phrasescore.files import can_be_read_only_once
+from phrasescore.files import require_rereadable
 from phrasescore.table.reader import Chunk
 from phrasescore.text import Log, no_log, text_lines
 from phrasescore.words import phrases_of, split_words
@@ -74,7 +74,7 @@ class AnnotateConfig(Section):
                 "have no last score; leave one out"
             )
         if self.parsed_shard() is not None:
-            require_table_file(table, "shard")
+            require_rereadable(table, why=f"{spelled('shard')} reads the table twice")
 
     def columns_of(self, scorer: PhraseScorer) -> tuple[Column, ...]:
         if self.columns is None:
@@ -114,12 +114,6 @@ class Shard:
                 break
             if index >= first:
                 yield replace(chunk, share_read=(index + 1 - first) / (end - first))
-
-
-def require_table_file(path: str | Path, option: str) -> None:
-    """Raise a UsageError if a table cannot be read twice, as an option requires."""
-    if can_be_read_only_once(path):
-        raise UsageError(f"{spelled(option)}: reads the table twice; give a file")
 
 
 def phrases_in_texts(paths: Iterable[str | Path], longest: int = LONGEST_PHRASE, log: Log = no_log) -> frozenset[bytes]:

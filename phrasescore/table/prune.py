@@ -24,16 +24,15 @@ from numpy.typing import NDArray
 from phrasescore.configuration import Section, option
 from phrasescore.errors import InputError, UsageError, UserError, spelled
 from phrasescore.files import (
-    STANDARD_STREAM,
     bounded_lines,
-    can_be_read_only_once,
     compress,
     compression_for,
     display_name,
     full_disk_as_error,
-    is_device_or_pipe,
+    is_stream,
     open_input,
     open_output,
+    require_rereadable,
     sha256_of_input,
 )
 from phrasescore.files.resumable import resumable_output
@@ -93,8 +92,7 @@ class PruneConfig(Section):
                 parse_number(self.threshold)
             except ValueError as error:
                 raise UsageError(f"{spelled('threshold')}: {error}") from None
-        if can_be_read_only_once(table):
-            raise UsageError(f"{display_name(table)}: is read twice; give a file")
+        require_rereadable(table, why="pruning reads the table twice")
 
     def criterion(self, table: str | Path) -> Criterion:
         """Return the criterion; significance reads the table, because it depends on the number of extracted pairs."""
@@ -132,7 +130,6 @@ def prune(
 ) -> Pruned:
     """Copy the best lines of a phrase table, and those of a reordering table (input, output) with the same pairs."""
     least = config.least(criterion)
-    is_stream = str(output) == STANDARD_STREAM or is_device_or_pipe(output)
     fingerprint = {
         "table": sha256_of_input(table),
         **criterion.fingerprint(),
@@ -140,7 +137,7 @@ def prune(
         "lines of a chunk": chunk_lines,
     }
     with ExitStack() as stack:
-        beside = Path(stack.enter_context(TemporaryDirectory())) / "output" if is_stream else Path(output)
+        beside = Path(stack.enter_context(TemporaryDirectory())) / "output" if is_stream(output) else Path(output)
         place = beside.with_name(f".{beside.name}.values")
         # A complete run leaves no values; an interrupted one leaves them beside the output, for the next.
         stack.callback(place.unlink, missing_ok=True)

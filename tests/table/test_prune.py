@@ -208,7 +208,7 @@ def test_a_table_without_the_numbers_of_the_criterion(tmp_path: Path, by: str, l
         ({"keep": 0.5, "threshold": "1"}, "keep and threshold: are both given"),
         ({"keep": 0.5, "by": "0"}, "by: `0` is not significance, entropy, count or the number of a column"),
         ({"threshold": "alpha+epsilon"}, "threshold: alpha.epsilon needs by='significance'"),
-        ({"keep": 0.5, "table": "-"}, "standard input: is read twice; give a file"),
+        ({"keep": 0.5, "table": "-"}, "standard input: can be read only once, but pruning reads the table twice"),
         ({"threshold": "high"}, "threshold: `high` is no finite number"),
         ({"keep": 0.5, "by": "count", "models": [DATA / "stored-model"]}, "by: does not go with a model"),
     ],

@@ -75,7 +75,7 @@ def test_a_table_of_another_system_is_rejected(tmp_path: Path, capsys: pytest.Ca
     assert f"{other}: has phrase pairs that {MINI}/phrase-table.gz lacks, which {MINI}/moses.ini names" in said
     assert not output.exists()
     assert main([*command, "-"]) == 1
-    assert "-: is a pipe or device, but the ini will name it; give a file" in capsys.readouterr().err
+    assert "standard input: can be read only once, but the ini will name it; give a file" in capsys.readouterr().err
     # The column's table may have fewer pairs in another order, as --only-sources-in writes it.
     part.write_bytes(gzip.compress(b"".join([lines[900], lines[300], lines[-1]])))
     assert main([*command, str(part)]) == 0

@@ -104,8 +104,8 @@ def test_scipy_is_missed_before_the_work(
         ([*TEXTS, "--sentences", "0"], 2, "phrasescore-smt expected-bleu: --sentences: "),
         ([*TEXTS, "--sentences", "6"], 2, "phrasescore-smt expected-bleu: --sentences: 6 is not a number from 10"),
         (["--source", "nowhere", *TEXTS[1:]], 1, "nowhere"),
-        (["--source", "-", *TEXTS[1:]], 1, "-: is a pipe or device, but the training text is read several times"),
-        ([*TEXTS[:2], "--alignment", "/dev/null"], 1, "/dev/null: is a pipe or device, but the training text is read"),
+        (["--source", "-", *TEXTS[1:]], 1, "standard input: can be read only once, but the training text is"),
+        ([*TEXTS[:2], "--alignment", "/dev/null"], 1, "/dev/null: can be read only once, but the training text is"),
     ],
 )
 def test_errors_are_a_sentence(

@@ -86,7 +86,7 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         (["build", "-o", "FOLDER/s", "--source", "FOLDER/two", "--target", "FOLDER/two"], "does not end in a language"),
         (
             [*BUILD, "--source", "-", "--target", "b"],
-            "-: is a pipe or device, but `build` reads its inputs several",
+            "standard input: can be read only once, but `build` reads its inputs several",
         ),
         ([*BUILD, "--source", "a", "--target", "b", "--target-language", "fr#1"], "`fr#1` cannot be a language"),
         (
@@ -101,7 +101,7 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         ([*BUILD, "--source", "a", "--target", "b", "--source-language", "../en"], "`../en` cannot be a language"),
         (
             [*BUILD, "--source", "FOLDER/pipe", "--target", "b"],
-            "pipe: is a pipe or device, but `build` reads its inputs",
+            "pipe: can be read only once, but `build` reads its inputs",
         ),
         (["build", "-o", "FOLDER/s", "--source", "a.en", "--target", "b.en"], "are both `en`; give --source-language"),
         (
