@@ -171,6 +171,7 @@ def _new_network(settings: LmSettings, sizes: tuple[int, int], device: Device) -
     torch.manual_seed(settings.training.seed)
     network = NeuralLanguageModel(settings.model, *sizes).to(device.torch_device)
     network.softmax.product_dtype = device.product_dtype
+    network.softmax.sampled_words = settings.training.sampled_words
     return network
 
 

@@ -176,6 +176,7 @@ def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderD
         counts[END] += len(data.pairs)
         start_at_frequencies(network.softmax, torch.from_numpy(counts))
     network.softmax.product_dtype = device.product_dtype
+    network.softmax.sampled_words = settings.training.sampled_words
     return network.to(device.torch_device)
 
 

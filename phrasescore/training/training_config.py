@@ -67,6 +67,12 @@ class TrainingConfig:
         minimum=0,
         maximum=0.99,
     )
+    sampled_words: int = setting(
+        0,
+        "words from which an update estimates the sum of the softmax: three quarters of them the most frequent words, "
+        "the others a random sample (after Jean et al. 2015); 0: all words",
+        minimum=0,
+    )
     clip: float = setting(
         1.0, "maximum norm of the gradient of the mean loss (of sentences per word); 0 for any", minimum=0, maximum=1e12
     )

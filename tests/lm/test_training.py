@@ -31,7 +31,7 @@ TEXT, OTHER = MINI / "train.fr", MINI / "dev.fr"
 SETTINGS = LmSettings(
     NeuralLmConfig(order=4, embedding=8, first_hidden=16, second_hidden=12, initialisation="scaled", dropout=0.1),
     TextConfig(vocabulary=60, held_out=0.1),
-    TrainingConfig(batch_size=256, epochs=2, evaluate_every=0, warmup_updates=5, learning_rate=1e-2),
+    TrainingConfig(batch_size=256, epochs=2, evaluate_every=0, warmup_updates=5, learning_rate=1e-2, sampled_words=40),
 )
 
 

@@ -133,3 +133,48 @@ def test_sixteen_bit_products_keep_confident_predictions_accurate() -> None:
     confident = exact > -0.05
     assert confident.any()
     assert error[confident].max() < 0.005
+
+
+def test_a_sample_of_all_words_gives_the_log_softmax() -> None:
+    """Of 50 words all but 3 are frequent or predicted, and 12 may be drawn."""
+    found, states, node, symbol = layer(50, 8, 1.0)
+    symbol = symbol % 47
+    expected = [x.detach() for x in found.log_probs(states, node, symbol)]
+    found.sampled_words = 48
+    for ours, theirs in zip(found.log_probs(states, node, symbol), expected, strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+def test_sums_and_gradients_of_samples_are_right_on_average() -> None:
+    """20 of 60 words: the 15 most frequent, and 5 that stand for those that are neither frequent nor predicted."""
+    found, states, _, _ = layer(60, 8, 1.0)
+    found.double().sampled_words = 20
+    states, node, symbol = states[:2].double(), torch.tensor([0, 1]), torch.tensor([3, 59])
+
+    def sums_and_gradient() -> torch.Tensor:
+        found.zero_grad()
+        sum_A = found.log_probs(states, node, symbol)[1].exp()
+        sum_A.sum().backward()  # type: ignore[no-untyped-call]
+        assert found.words.bias.grad is not None
+        return torch.cat((sum_A.detach(), found.words.bias.grad))
+
+    estimates = torch.stack([sums_and_gradient() for _ in range(1000)])
+    found.eval()
+    exact = sums_and_gradient()
+    assert estimates.std(0).max() > 0.01
+    error = estimates.std(0) / len(estimates) ** 0.5
+    assert ((estimates.mean(0) - exact).abs() <= 4.5 * error + 1e-9).all()
+
+
+def test_predicted_words_stand_for_themselves() -> None:
+    found, states, node, symbol = layer(60, 8, 1.0)
+    symbol = 50 + symbol % 10
+    found.sampled_words = 4
+    log_prob, log_norm = found.log_probs(states, node, symbol)
+    assert torch.allclose(found.logit(states, node, symbol) - log_norm[node], log_prob, atol=1e-5)
+    found.zero_grad()
+    log_prob.sum().backward()  # type: ignore[no-untyped-call]
+    assert found.words.weight.grad is not None
+    trained = found.words.weight.grad.abs().sum(1) > 0
+    assert trained[symbol].all()
+    assert trained.sum() <= 10 + 4

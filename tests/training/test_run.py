@@ -91,3 +91,20 @@ def test_the_folder_says_how_and_on_what_it_was_trained(
     assert (found["training"]["epochs"], found["training"]["device"]) == (2, "cpu fp32")
     longer = replace(tiny_settings, training=replace(tiny_settings.training, epochs=3))
     assert described(longer)["training"]["epochs"] == 3
+
+
+def test_a_sample_of_the_words_trains_almost_like_all_words(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    losses = []
+    for sampled in (0, 40):
+        training = replace(tiny_settings.training, epochs=6, evaluate_every=0, sampled_words=sampled)
+        settings = replace(tiny_settings, training=training)
+        trainer, _ = prepare(small_table, tmp_path / f"run-{sampled}", settings, CPU)
+        words = len(trainer.task.network.softmax.words.bias)
+        trainer.train()
+        losses.append([record["held_out"]["per_pair"] for record in metrics(tmp_path / f"run-{sampled}")])
+    (first, *_, exact), (*_, sampled_loss) = losses
+    assert words > 2 * 40
+    assert exact < 0.9 * first
+    assert 0 < abs(sampled_loss - exact) < 0.1 * exact
