@@ -27,7 +27,7 @@ class DataSection:
     source: str = option("en", "language code")
     target: str = option("fr", "language code")
     test: tuple[str, ...] = option((), "names of test sets; the first of the data set if empty")
-    versions: str = option("", "bible: versions to cross, blanks between them; all if empty")
+    versions: str = option("", "bible: versions to cross, separated by spaces; all if empty")
     casing: Casing = option("lower", "what to do with capitals, if the text is not tokenised")
 
 

@@ -100,7 +100,7 @@ class _Checker:
         self.runs = array("q")
         self.targets: set[int] = set()
         self.is_sorted = True
-        self.oddly_spaced = 0
+        self.unusual_spacing = 0
         self.has_all_alignments = True
 
     def problem(self, kind: str) -> None:
@@ -164,10 +164,10 @@ class _Checker:
 
     def _check_spacing(self, entry: Entry) -> None:
         parts = entry.source, entry.target, entry.scores
-        self.oddly_spaced += entry.line[: entry.end] != b" ||| ".join(parts)
+        self.unusual_spacing += entry.line[: entry.end] != b" ||| ".join(parts)
         if self.report.lines == 1 and b" " not in entry.line:
             # See moses/TranslationModel/RuleTable/LoaderFactory.cpp.
-            self.problem("line: has no blank, and Moses takes a table that begins so for one of another format")
+            self.problem("line: has no space; Moses takes a table whose first line has none for another format")
         if self.report.lines == 1 and entry.line.startswith(BOM_UTF8):
             self.problem("line: begins with a byte order mark, which Moses takes for a part of the first word")
 
@@ -203,9 +203,9 @@ class _Checker:
             report.notes.append("not sorted bytewise by source: processPhraseTableMin (compact tables) refuses it")
         if not self.has_all_alignments:
             report.notes.append("lines without word alignment: compact tables need `-encoding None`")
-        if self.oddly_spaced:
+        if self.unusual_spacing:
             report.notes.append(
-                f"{self.oddly_spaced} lines have other blanks than one around each `|||` and between words: "
+                f"{self.unusual_spacing} lines have not exactly one space around each `|||` and between words: "
                 "ProbingPT and on-disk tables may read them otherwise"
             )
         if report.repeated_pairs:

@@ -77,8 +77,8 @@ def test_lines_are_kept_by_their_source(odd: OddLine, tmp_path: Path) -> None:
 def test_a_first_line_without_a_space_is_of_another_format_for_moses(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"a|||x|||0.5\n" + b"a|||y|||0.5\n")
     report = check_table(tmp_path / "table")
-    assert [problem.startswith("line: has no blank") for problem in report.problems] == [True]
-    assert "2 lines have other blanks" in " ".join(report.notes)
+    assert [problem.startswith("line: has no space") for problem in report.problems] == [True]
+    assert "2 lines have not exactly one space" in " ".join(report.notes)
 
 
 def test_a_byte_order_mark_is_a_part_of_the_first_word(tmp_path: Path) -> None:
