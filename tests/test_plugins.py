@@ -104,7 +104,7 @@ def test_the_example(small_table: Path, tmp_path: Path, capfd: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    ("loaded", "described", "refused"),
+    ("loaded", "described", "fault"),
     [
         ({}, ["optimiser"], None),
         ({"unit.py": "unit"}, ["unit", "optimiser"], None),
@@ -118,14 +118,14 @@ def test_the_example(small_table: Path, tmp_path: Path, capfd: pytest.CaptureFix
     ],
 )
 def test_a_plugin_in_the_place_of_another_is_rejected(
-    monkeypatch: pytest.MonkeyPatch, loaded: dict[str, str], described: list[str], refused: str | None
+    monkeypatch: pytest.MonkeyPatch, loaded: dict[str, str], described: list[str], fault: str | None
 ) -> None:
     monkeypatch.setattr("phrasescore.plugins._loaded", loaded)
     plugins = [{"path": f"/home/somebody/{digest}.py", "sha256": digest} for digest in described]
-    if refused is None:
+    if fault is None:
         check_plugins(Path("rnn"), plugins)
     else:
-        with pytest.raises(UserError, match=rf"^rnn: was trained with unit.py \(SHA-256 unit...\), which {refused} is"):
+        with pytest.raises(UserError, match=rf"^rnn: was trained with unit.py \(SHA-256 unit...\), which {fault} is"):
             check_plugins(Path("rnn"), plugins)
 
 

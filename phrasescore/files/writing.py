@@ -239,8 +239,8 @@ def publish(hidden: Path, descriptor: int, path: Path, label: str) -> None:
     hidden.replace(path)
 
 
-def lock_file(path: Path, refusal: str) -> BinaryIO:
-    """Lock a file until it is closed; create it if needed. `refusal` is the error if another run holds the lock."""
+def lock_file(path: Path, message: str) -> BinaryIO:
+    """Lock a file until it is closed, or raise `UserError(message)` if another run holds the lock; create it if needed."""
     try:
         with ExitStack() as stack:
             file = stack.enter_context(path.open("ab", buffering=0))
@@ -249,7 +249,7 @@ def lock_file(path: Path, refusal: str) -> BinaryIO:
                 return file
     except OSError as error:
         raise UserError(f"{path}: cannot be locked ({error.strerror}); check its folder, or remove it") from error
-    raise UserError(refusal)
+    raise UserError(message)
 
 
 def _lock(file: IO[bytes] | int) -> bool:

@@ -200,7 +200,7 @@ class _Checker:
                 "lines of one source are not together: ProbingPT and on-disk tables cannot be made of it"
             )
         if not self.is_sorted:
-            report.notes.append("not sorted bytewise by source: processPhraseTableMin (compact tables) refuses it")
+            report.notes.append("not sorted bytewise by source: processPhraseTableMin (compact tables) rejects it")
         if not self.has_all_alignments:
             report.notes.append("lines without word alignment: compact tables need `-encoding None`")
         if self.unusual_spacing:

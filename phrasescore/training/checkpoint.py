@@ -47,8 +47,8 @@ class RunFolder:
         self.checkpoint, self.metrics = path / TRAINING_STATE / _CHECKPOINT, path / METRICS
         self.release: Callable[[], object] = lambda: None
         if not is_taken:
-            refusal = f"{path}: another run is training in this folder; wait for it or give another"
-            self.release = weakref.finalize(self, lock_file(path / TRAINING_STATE / _LOCK, refusal).close)
+            message = f"{path}: another run is training in this folder; wait for it or give another"
+            self.release = weakref.finalize(self, lock_file(path / TRAINING_STATE / _LOCK, message).close)
 
     def clear(self) -> None:
         """Remove an earlier run. Without its checkpoint, a kill leaves its network, or a folder for a new run."""

@@ -89,8 +89,8 @@ def test_scores_of_pairs() -> None:
     expected = [float(line.split(b"\t")[2]) for line in lines]
     assert np.allclose([float(text) for text in done.stdout.split()], expected, atol=1e-4)
     assert "line 2: is not a source phrase, one tab" in error_of(run("score", "-m", MODEL, stdin=b"a\tb\nc d\n"))
-    refused = run("score", "-m", MODEL, stdin=b"a\tb\na\t%b\n" % (8000 * b"x "))
-    assert "line 2, target: has more than 1,000 words or 10,000 bytes; no phrase is so long" in error_of(refused)
+    rejected = run("score", "-m", MODEL, stdin=b"a\tb\na\t%b\n" % (8000 * b"x "))
+    assert "line 2, target: has more than 1,000 words or 10,000 bytes; no phrase is so long" in error_of(rejected)
 
 
 def test_networks_are_averaged_if_they_know_the_same_words(small_table: Path, tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_networks_are_averaged_if_they_know_the_same_words(small_table: Path, tm
     together = run("score", *models[0], *models[1], stdin=pair)
     assert abs(float(together.stdout) - sum(scores) / 2) < 1e-3
     assert scores[0] != scores[1]
-    refused = run("annotate", small_table, *models[0], *models[2], "-o", tmp_path / "out.gz")
-    assert f"{tmp_path}/other: has another vocabulary than {tmp_path}/a;" in error_of(refused)
+    rejected = run("annotate", small_table, *models[0], *models[2], "-o", tmp_path / "out.gz")
+    assert f"{tmp_path}/other: has another vocabulary than {tmp_path}/a;" in error_of(rejected)
 
 
 def test_the_report_has_what_chose_the_lines(tmp_path: Path) -> None:
@@ -138,8 +138,8 @@ def test_columns_by_name_and_a_shard(small_table: Path, tmp_path: Path) -> None:
     assert json.loads(report.read_bytes())["columns"] == ["unknown-both", "per-word"]
     assert output.read_bytes().splitlines()[0].split(b" ||| ")[2].count(b" ") == 5
     description = tmp_path / "out.shard.json"
-    refused = error_of(run("annotate", small_table, "-m", MODEL, *options, "--report", description), code=2)
-    assert f"{description}: is given for two outputs" in refused
+    rejected = error_of(run("annotate", small_table, "-m", MODEL, *options, "--report", description), code=2)
+    assert f"{description}: is given for two outputs" in rejected
 
 
 def test_parts_are_joined_unless_one_is_of_an_older_run(small_table: Path, tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ def test_parts_are_joined_unless_one_is_of_an_older_run(small_table: Path, tmp_p
     assert gzip.decompress(output.read_bytes()).count(b"\n") == 600
     output.unlink()
     assert [annotate(1, "unknown-source"), annotate(2, "unknown-source", "nowhere")] == [0, 1]
-    refused = error_of(run("join", *parts, "-o", output))
-    assert refused.startswith(
+    rejected = error_of(run("join", *parts, "-o", output))
+    assert rejected.startswith(
         f"phrasescore join: {parts[1]}: does not belong together with {parts[0]}: they differ in columns"
     )
     assert "is an input, which would be lost" in error_of(run("join", *parts, "-o", parts[0]), code=2)
@@ -183,8 +183,8 @@ def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
     )
     assert [path.name for path in tmp_path.iterdir()] == ["small.gz"]
     for option in (["--dry-run"], ["--shard", "1/2"]):
-        refused = error_of(run("annotate", "-", "-m", MODEL, *option, stdin=b""))
-        assert f"standard input: can be read only once, but {option[0]} reads the table twice; give a file" in refused
+        rejected = error_of(run("annotate", "-", "-m", MODEL, *option, stdin=b""))
+        assert f"standard input: can be read only once, but {option[0]} reads the table twice; give a file" in rejected
 
 
 def test_a_table_without_a_line_does_not_replace_a_good_one(tmp_path: Path) -> None:
@@ -625,8 +625,8 @@ def test_a_description_of_the_wrong_form_is_one_sentence(tmp_path: Path, changes
     shutil.copytree(MODEL, folder)
     description = json.loads((folder / "config.json").read_bytes())
     (folder / "config.json").write_text(json.dumps({**description, **changes}))
-    refused = error_of(run("score", "-m", folder, stdin=b"a\tb\n"))
-    assert re.search("config.json: does not describe (a|the) network.*; copy", refused)
+    rejected = error_of(run("score", "-m", folder, stdin=b"a\tb\n"))
+    assert re.search("config.json: does not describe (a|the) network.*; copy", rejected)
 
 
 @pytest.mark.parametrize(

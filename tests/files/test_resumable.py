@@ -182,11 +182,11 @@ def test_a_kill_at_any_system_call(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         write(made / "out")
     monkeypatch.undo()
     assert len(left) > 100
-    went_on = 0
+    resumed = 0
     for folder in left:
-        went_on += len(write(folder / "out")) < len(CHUNKS)
+        resumed += len(write(folder / "out")) < len(CHUNKS)
         assert_complete(folder / "out")
-    assert went_on > len(left) // 2
+    assert resumed > len(left) // 2
 
 
 @pytest.mark.parametrize(

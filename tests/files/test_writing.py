@@ -160,14 +160,14 @@ def test_no_flipped_bit_gives_other_content(tmp_path: Path, compression: str) ->
     data = path.read_bytes()
     assert data == compress(lines, compression)
     # The first bytes decide whether the file is compressed.
-    refused, places = 0, range(MAGIC_LENGTH, len(data), 17)
+    rejected, places = 0, range(MAGIC_LENGTH, len(data), 17)
     for place in places:
         path.write_bytes(data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :])
         try:
             assert read_bytes(path) == text
         except UserError:
-            refused += 1
-    assert refused >= len(places) - 1
+            rejected += 1
+    assert rejected >= len(places) - 1
 
 
 def test_json_has_no_infinity() -> None:

@@ -67,15 +67,15 @@ def test_a_probability_of_0_is_rejected_where_it_is_met(tmp_path: Path, number: 
     """A probability of 0 is an error when a word uses it, although KenLM accepts it."""
     (tmp_path / "lm.arpa").write_bytes(re.sub(rb"\n[^\t\n]*(?=\t(lettre|<unk>)\t)", b"\n" + number, ARPA.read_bytes()))
     model = BackoffModel(tmp_path / "lm.arpa", [b"un"])
-    refused = pytest.raises(
+    rejected = pytest.raises(
         UserError, match=r"lm.arpa: gives words log-probabilities that are infinite or above 0; fix"
     )
     assert model.word_log_probs([[b"un", b"chien"]])[0].max() < 0
-    with refused:
+    with rejected:
         model.word_log_probs([[b"un", b"chien", b"lettre"]])
     for word in ("lettre", "chien"):
         # Its share is relative to the words outside the shortlist, which include the unknown word.
-        with refused:
+        with rejected:
             model.log_share(word, None)
 
 

@@ -292,9 +292,9 @@ def test_damaged_weights_are_noticed(number: float) -> None:
 def test_a_score_above_zero_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """A positive log-probability is an error, except for a small rounding error per symbol."""
     scorer = make_scorer()
-    for excess, is_refused in ((0.015, False), (0.025, True)):
+    for excess, is_rejected in ((0.015, False), (0.025, True)):
         monkeypatch.setattr(scorer.networks[0], "pair_scores", lambda batch, x=excess: torch.tensor([-1.0, x]).double())
-        with pytest.raises(UserError, match="no log-probabilities") if is_refused else nullcontext():
+        with pytest.raises(UserError, match="no log-probabilities") if is_rejected else nullcontext():
             score(scorer, [(b"a", b""), (b"a", b"b")])
 
 

@@ -182,9 +182,9 @@ def test_counts_of_a_run_that_was_stopped_count(tmp_path: Path) -> None:
     outputs = [tmp_path / "whole", tmp_path / "stopped"]
     with pytest.raises(KeyboardInterrupt):
         annotate(TABLE, SCORER, outputs[1], processes=1, chunk_lines=CHUNK_LINES, progress=stop)
-    whole, gone_on = (annotate(TABLE, SCORER, path, processes=1, chunk_lines=CHUNK_LINES) for path in outputs)
-    assert 2000 <= gone_on.lines_of_run_before < 2100
-    assert replace(gone_on, seconds=whole.seconds, lines_of_run_before=0) == whole
+    whole, resumed = (annotate(TABLE, SCORER, path, processes=1, chunk_lines=CHUNK_LINES) for path in outputs)
+    assert 2000 <= resumed.lines_of_run_before < 2100
+    assert replace(resumed, seconds=whole.seconds, lines_of_run_before=0) == whole
 
 
 @pytest.mark.slow

@@ -170,10 +170,10 @@ def test_a_network_that_gives_no_log_probabilities_is_an_error(number: float, la
     network = network_of("tutorial")
     with torch.no_grad():
         network.softmax.words.bias[END if layer == "end" else slice(None)] = number
-    refused = pytest.raises(UserError, match=r"^tiny: gives scores that are no log-probabilities; its weights are")
+    rejected = pytest.raises(UserError, match=r"^tiny: gives scores that are no log-probabilities; its weights are")
     search = config(beam=3, n_best=3)
-    with refused:
+    with rejected:
         beam_search(decode([network], SENTENCES, "tiny"), search)
     randoms = [np.random.default_rng(1) for _ in SENTENCES]
-    with refused:
+    with rejected:
         draw_translations(decode([network], SENTENCES, "tiny"), search, randoms)

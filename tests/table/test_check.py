@@ -46,7 +46,7 @@ def test_a_table_that_moses_wrote_has_no_problems() -> None:
         (b"broken", "1 field"),
     ],
 )
-def test_what_moses_would_refuse(tmp_path: Path, line: bytes, problem: str) -> None:
+def test_what_moses_would_reject(tmp_path: Path, line: bytes, problem: str) -> None:
     problems = check_lines(tmp_path / "table", line, columns=1)
     assert len(problems) == 1
     assert problem in problems[0]

@@ -161,11 +161,11 @@ def test_a_text_larger_than_memory_is_rejected_early(
     output.write_bytes(b"old")
     monkeypatch.setattr(language_model, "available_memory", lambda: needed - 1)
     tracemalloc.start()
-    with pytest.raises(UserError) as refusal:
+    with pytest.raises(UserError) as rejection:
         build_language_model(text, output, order)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert str(refusal.value) == (
+    assert str(rejection.value) == (
         f"{text}: a language model of order {order} of its 700,000 words takes about 0.1 GB of memory, but 0.1 GB are "
         "free; install KenLM's lmplz, which sorts on disk, or give less text or a lower order"
     )

@@ -531,14 +531,14 @@ def test_weights_are_for_the_network_that_they_were_sought_with(
     other, out, ini = tmp_path / "other", str(tmp_path / "out"), MosesIni.read(tuned)
     train(other, "--seed", "7")
     (trained,) = ini.values(NETWORKS_SHA256)
-    refusal = (
+    rejection = (
         "is not the network that {ini} was tuned with, or was trained further since; give the old one by --in-context, "
         "or tune again\n"
     )
     decode = ["decode", str(tuned), "--source", source, "-o", out, *EMBEDDED, "--in-context"]
     for folders in ([other], [network, network]):
         assert main([*decode, *map(str, folders)]) == 1
-        assert capsys.readouterr().err.endswith(refusal.format(ini=tuned))
+        assert capsys.readouterr().err.endswith(rejection.format(ini=tuned))
     # The same folder, retrained after tuning.
     ini.set_values(NETWORKS, [str(other)])
     ini.write(tmp_path / "since.ini")
@@ -547,10 +547,10 @@ def test_weights_are_for_the_network_that_they_were_sought_with(
         ["text-table", f"{tmp_path}/since.ini", "--source", source, "--prepared", "-o", f"{tmp_path}/indexed", "-q"],
     ):
         assert main(command) == 1
-        assert capsys.readouterr().err.endswith(refusal.format(ini=f"{tmp_path}/since.ini"))
+        assert capsys.readouterr().err.endswith(rejection.format(ini=f"{tmp_path}/since.ini"))
     index = ["text-table", INI, "--source", source, "--prepared", "-o", f"{tmp_path}/indexed", "-q"]
     assert main([*index, "--weights", str(tuned), "--in-context", str(other)]) == 1
-    assert capsys.readouterr().err.endswith(refusal.format(ini=tuned))
+    assert capsys.readouterr().err.endswith(rejection.format(ini=tuned))
     # Tuning again accepts another network, because it finds new weights.
     tune = ["tune", f"{tmp_path}/since.ini", "--source", source, "--reference", reference, *EMBEDDED, *QUICK]
     assert main([*tune, "-o", f"{tmp_path}/again.ini"]) == 0
@@ -654,9 +654,9 @@ def test_a_network_with_a_part_of_ones_own(small_dev: tuple[Path, Path], tmp_pat
     done = run(*index, "--in-context", network, "--plugin", plugin)
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "indexed/text").read_bytes().splitlines()) == 12
-    refused = run("decode", INI, "--prepared", "--plugin", plugin)
-    assert b"--plugin" in refused.stderr
-    assert refused.returncode == 2
+    rejected = run("decode", INI, "--prepared", "--plugin", plugin)
+    assert b"--plugin" in rejected.stderr
+    assert rejected.returncode == 2
 
 
 def test_many_unknown_words_are_reported(
@@ -700,13 +700,13 @@ def test_the_tables_of_a_text_are_for_no_other(
     source, indexed, out = str(small_dev[0]), tmp_path / "indexed", tmp_path / "out"
     assert main(["text-table", INI, "--source", source, "--prepared", "-o", str(indexed), "-q"]) == 0
     ini = f"{indexed}/moses.ini"
-    refusal = f"{source}: is not the text that the tables of {ini} were made for"
+    rejection = f"{source}: is not the text that the tables of {ini} were made for"
     for command in (
         ["decode", ini, "--source", source, "-o", str(out), *ALONE],
         ["text-table", ini, "--source", source, "--prepared", "-o", str(indexed), "-q"],
     ):
         assert main(command) == 1
-        assert refusal in capsys.readouterr().err
+        assert rejection in capsys.readouterr().err
     plain = [option for option in ALONE if option != "--prepared"]
     assert main(["decode", ini, "--source", source, "-o", str(out), *plain]) == 1
     assert f"{ini}: has the tables of one text; give that, `text` beside it, and --prepared" in capsys.readouterr().err

@@ -40,15 +40,15 @@ def test_minus_infinity_is_no_score(language_models: list[Path], tmp_path: Path)
     """
     content = language_models[1].read_bytes()
     (tmp_path / "lm.arpa").write_bytes(re.sub(rb"\n[^\t\n]*(?=\tA\t)", b"\n-inf", content))
-    refused = pytest.raises(UserError, match=r"lm.arpa: gives words log-probabilities that are infinite or above 0")
+    rejected = pytest.raises(UserError, match=r"lm.arpa: gives words log-probabilities that are infinite or above 0")
     feature = loaded(tmp_path / "lm.arpa")
-    with refused:
+    with rejected:
         feature.alone(PHRASES)
     feature.alone(PHRASES[1:])
     # No longer n-gram begins with `</s>`, so the next word gets its unigram score.
     start = feature.begin(options_of([(b"</s>",), (b"A",)]))
     _, [behind] = feature.extend(np.array([start]), np.array([0]), is_end=False)
-    with refused:
+    with rejected:
         feature.extend(np.array([behind]), np.array([1]), is_end=False)
 
 
