@@ -175,26 +175,26 @@ def test_a_process_that_is_lost_in_the_middle_of_a_result_is_not_waited_for(tmp_
         assert [*map_ordered(die_in_the_middle_of_a_result, [tmp_path / "died"] * 9, workers)] == [bytes(100_000)] * 9
 
 
-class OddUserError(UserError):
+class ChangedUserError(UserError):
     """A UserError that changes when it is unpickled."""
 
     def __init__(self, place: str) -> None:
         super().__init__(f"{place}: is wrong")
 
 
-class OddError(Exception):
+class UnpicklableError(Exception):
     """An exception that cannot be unpickled from its arguments."""
 
     def __init__(self, place: str, fault: str) -> None:
         super().__init__(f"{place}: {fault}")
 
 
-def fail_oddly(number: int) -> None:
-    raise OddError("here", f"{number} is wrong")
+def fail_unpicklably(number: int) -> None:
+    raise UnpicklableError("here", f"{number} is wrong")
 
 
 def fail_for_the_user(number: int) -> None:
-    raise OddUserError("here")
+    raise ChangedUserError("here")
 
 
 class Unreadable:
@@ -204,17 +204,17 @@ class Unreadable:
         raise FileNotFoundError("nowhere")
 
 
-def fail_plainly(number: int) -> None:
+def fail_picklably(number: int) -> None:
     raise ValueError(f"{number} is wrong")
 
 
 def test_an_error_of_a_task_says_where() -> None:
     """The exception of a task names its origin, although tracebacks and some exceptions cannot be pickled."""
     with start_workers("killed", 2) as workers:
-        with pytest.raises(ValueError, match=r"^1 is wrong") as plain:
-            next(map_ordered(fail_plainly, [1, 2], workers))
-        with pytest.raises(RuntimeError, match="OddError: here: 1 is wrong") as odd:
-            next(map_ordered(fail_oddly, [1, 2], workers))
+        with pytest.raises(ValueError, match=r"^1 is wrong") as picklable:
+            next(map_ordered(fail_picklably, [1, 2], workers))
+        with pytest.raises(RuntimeError, match="UnpicklableError: here: 1 is wrong") as unpicklable:
+            next(map_ordered(fail_unpicklably, [1, 2], workers))
         with pytest.raises((AttributeError, pickle.PicklingError)):
             next(map_ordered(lambda number: number, [1, 2], workers))
         with pytest.raises(UserError, match=r"^here: is wrong$"):
@@ -222,8 +222,8 @@ def test_an_error_of_a_task_says_where() -> None:
         with pytest.raises(FileNotFoundError, match="nowhere"):
             next(map_ordered(id, [Unreadable()], workers))
         assert next(map_ordered(abs, [-1], workers)) == 1
-    assert "in fail_plainly" in plain.value.__notes__[0]
-    assert "in fail_oddly" in str(odd.value)
+    assert "in fail_picklably" in picklable.value.__notes__[0]
+    assert "in fail_unpicklably" in str(unpicklable.value)
 
 
 def test_work_of_a_lost_worker_of_a_scheduler_is_done_again(cluster: LocalCluster, tmp_path: Path) -> None:

@@ -240,7 +240,7 @@ def publish(hidden: Path, descriptor: int, path: Path, label: str) -> None:
 
 
 def lock_file(path: Path, message: str) -> BinaryIO:
-    """Lock a file until it is closed, or raise `UserError(message)` if another run holds the lock; create it if needed."""
+    """Lock a file until it is closed; create it if needed. The error has `message` if another run holds the lock."""
     try:
         with ExitStack() as stack:
             file = stack.enter_context(path.open("ab", buffering=0))

@@ -261,7 +261,7 @@ def _equals_sacrebleu(folder: Path, out: bytes) -> Iterator[str]:
         yield f"bleu: {json.loads(out)['bleu']} where sacreBLEU has {expected}"
 
 
-def _no_odd_numbers(_: Path, out: bytes) -> Iterator[str]:
+def _no_unusual_numbers(_: Path, out: bytes) -> Iterator[str]:
     if found := re.search(rb"(?<![\w'])-?(nan|inf)(?!\w)", out):
         yield f"score: {found[0]!r} is shown"
 
@@ -325,7 +325,7 @@ COMMANDS = {
         (*_PHRASESCORE, "inspect", "the", "-m", "model", "--table", TABLE, "--top", "3", *_FP32, "-q"),
         (TABLE, *MODEL),
         _stdout,
-        _no_odd_numbers,
+        _no_unusual_numbers,
     ),
     "train": Command(
         (*_PHRASESCORE, *TRAIN, "-o", "new"),

@@ -22,7 +22,7 @@ FileMutation = Callable[[Random, Path], None]
 
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _SEPARATORS = (b" ||| ", b"\t", b" ", b"=", b",", b"-")
-_ODD_NUMBERS = (
+_UNUSUAL_NUMBERS = (
     *(b"nan", b"NaN", b"inf", b"-inf", b"Infinity", b"-Infinity", b"-1", b"-0.5", b"0", b"-0", b"1e400", b"1e39"),
     *(
         b"1e-400",
@@ -190,9 +190,9 @@ def _with_number(random: Random, content: bytes, numbers: tuple[bytes, ...]) -> 
     return content[: place.start()] + random.choice(numbers) + content[place.end() :]
 
 
-def odd_number(random: Random, content: bytes) -> bytes:
+def unusual_number(random: Random, content: bytes) -> bytes:
     """Replace a number with an invalid or unusual one."""
-    return _with_number(random, content, _ODD_NUMBERS)
+    return _with_number(random, content, _UNUSUAL_NUMBERS)
 
 
 def huge_number(random: Random, content: bytes) -> bytes:
@@ -233,7 +233,7 @@ def other_value(random: Random, content: bytes) -> bytes:
         b"false",
         b'"gru"',
     )
-    return _with_value(random, content, random.choice((*texts, *_ODD_NUMBERS)))
+    return _with_value(random, content, random.choice((*texts, *_UNUSUAL_NUMBERS)))
 
 
 def deep(random: Random, content: bytes) -> bytes:
@@ -335,7 +335,7 @@ def compressed(random: Random, path: Path) -> None:
 CONTENT: dict[str, tuple[Mutation, ...]] = {
     "bytes": (flip_bit, cut, insert, repeat, swap, as_utf16, as_latin1, with_bom, with_crlf, without_end),
     "fields": (drop_line, double_line, empty_line, change_fields, change_fields, change_separators, change_separators),
-    "numbers": (odd_number, odd_number, odd_number, huge_number, not_finite),
+    "numbers": (unusual_number, unusual_number, unusual_number, huge_number, not_finite),
     "values": (other_value, other_value, deep),
     "sizes": (long_word, many_words, many_lines, huge_number),
 }

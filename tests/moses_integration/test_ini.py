@@ -612,7 +612,7 @@ def test_a_feature_without_a_path_and_a_missing_file(tmp_path: Path) -> None:
 @pytest.mark.moses
 def test_moses_reads_the_same_weights(moses_home: Path, tmp_path: Path) -> None:
     text = (MINI / "moses.ini").read_text()
-    odd = text.replace("[feature]", "[weight]\nLM0= 0.1 # later\n[feature]").replace("\n", " \t\r\n")
+    unusual = text.replace("[feature]", "[weight]\nLM0= 0.1 # later\n[feature]").replace("\n", " \t\r\n")
     added = MosesIni.read(MINI / "moses.ini")
     add_columns(added, "TranslationModel0", MINI / "phrase-table.5.gz", 1)
     added.set_weights({"Distortion0": [-0.25]})
@@ -621,7 +621,7 @@ def test_moses_reads_the_same_weights(moses_home: Path, tmp_path: Path) -> None:
         .replace("LM0=", "KENLM0=")
         .replace("\nDistortion\n", "\nDistortion\nKENLM name=LM7 factor=0 path=lm.fr.arpa order=3\n")
     )
-    for content in (text.encode(), odd.encode(), added.to_bytes(), unnamed.encode() + b"LM7= 0.2"):
+    for content in (text.encode(), unusual.encode(), added.to_bytes(), unnamed.encode() + b"LM7= 0.2"):
         path = tmp_path / "moses.ini"
         path.write_bytes(content)
         ini = MosesIni.read(path)

@@ -14,7 +14,7 @@ from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit
 from moses_integration.toolkits.toolkit import BuildingToolkit
 
-ODD_WORDS = ["&amp;", "é", "-", "1-1", "{{", "'", '"', "a\u2028b"]
+UNUSUAL_WORDS = ["&amp;", "é", "-", "1-1", "{{", "'", '"', "a\u2028b"]
 
 
 def random_corpus(draw: random.Random, folder: Path) -> Corpus:
@@ -23,7 +23,7 @@ def random_corpus(draw: random.Random, folder: Path) -> Corpus:
     words, density = draw.choice([3, 8, 30]), draw.choice([0.02, 0.05, 0.15])
     for _ in range(draw.choice([5, 30])):
         source, target = (
-            [draw.choice(ODD_WORDS) if draw.random() < 0.05 else f"w{draw.randrange(words)}" for _ in range(length)]
+            [draw.choice(UNUSUAL_WORDS) if draw.random() < 0.05 else f"w{draw.randrange(words)}" for _ in range(length)]
             for length in (draw.randint(1, 10), draw.randint(1, 10))
         )
         points = [(i, j) for i in range(len(source)) for j in range(len(target))]

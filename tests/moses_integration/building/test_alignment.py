@@ -103,9 +103,9 @@ def test_a_pair_that_cannot_be_aligned_gets_an_empty_line(corpus: Corpus, tmp_pa
 
 def test_any_bytes_are_words(corpus: Corpus, tmp_path: Path) -> None:
     """A word may be any bytes: invalid UTF-8, a no-break space, and names that the library reserves."""
-    odd = {b"car": b"\xff\xfe", b"bag": b"a\xc2\xa0b", b"boat": b"NULL", b"dog": b"<UNUSED_WORD>"}
+    unusual = {b"car": b"\xff\xfe", b"bag": b"a\xc2\xa0b", b"boat": b"NULL", b"dog": b"<UNUSED_WORD>"}
     text = corpus[0].read_bytes()
-    for word, other in odd.items():
+    for word, other in unusual.items():
         text = text.replace(word, other)
     corpus[0].write_bytes(text.replace(b" ", b"  "))
     align(*corpus, tmp_path / "links", "fast-align")

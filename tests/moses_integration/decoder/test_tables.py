@@ -13,7 +13,7 @@ from moses_integration.decoder.tables import MappedPhrases, PhraseTable, Reorder
 from moses_integration.ini import score_count
 from phrasescore.errors import UserError
 from phrasescore.table.entry import cut_source
-from tests.table.odd_lines import ODD_LINES, OddLine
+from tests.table.unusual_lines import UNUSUAL_LINES, UnusualLine
 
 
 def phrase_table(folder: Path, text: bytes, width: int = 2) -> PhraseTable:
@@ -129,52 +129,52 @@ def test_reordering_rows_by_source_alone(tmp_path: Path) -> None:
     assert table.lookup((b"a",), (b"B",)) == table.lookup((b"a",), ()) == (log(0.5), 0)
 
 
-GOOD_LINES = [odd for odd in ODD_LINES if odd.fault is None]
-FAULTY_LINES = [odd for odd in ODD_LINES if odd.fault is not None]
+GOOD_LINES = [unusual for unusual in UNUSUAL_LINES if unusual.fault is None]
+FAULTY_LINES = [unusual for unusual in UNUSUAL_LINES if unusual.fault is not None]
 
 
-def spelling(odd: OddLine) -> str:
-    return repr(odd.line[:40])
+def spelling(unusual: UnusualLine) -> str:
+    return repr(unusual.line[:40])
 
 
-@pytest.mark.parametrize("odd", GOOD_LINES, ids=spelling)
-def test_unusual_lines_are_read_like_in_moses(odd: OddLine, tmp_path: Path) -> None:
-    (tmp_path / "table").write_bytes(odd.line + b"\n")
-    [found] = PhraseTable(tmp_path / "table", 2, {b" ".join(odd.source)}).lookup(odd.source)
-    assert (found.words, found.scores) == (odd.target, logs_of(odd))
+@pytest.mark.parametrize("unusual", GOOD_LINES, ids=spelling)
+def test_unusual_lines_are_read_like_in_moses(unusual: UnusualLine, tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(unusual.line + b"\n")
+    [found] = PhraseTable(tmp_path / "table", 2, {b" ".join(unusual.source)}).lookup(unusual.source)
+    assert (found.words, found.scores) == (unusual.target, logs_of(unusual))
 
 
-@pytest.mark.parametrize("odd", FAULTY_LINES, ids=spelling)
-def test_faulty_lines_are_rejected_where_their_source_is_wanted(odd: OddLine, tmp_path: Path) -> None:
-    assert odd.fault is not None
-    (tmp_path / "table").write_bytes(b"z ||| z ||| 1 1\n" + odd.line + b"\n")
-    if cut_source(odd.line) in (b"", b"a|N b", b"a || b"):
+@pytest.mark.parametrize("unusual", FAULTY_LINES, ids=spelling)
+def test_faulty_lines_are_rejected_where_their_source_is_wanted(unusual: UnusualLine, tmp_path: Path) -> None:
+    assert unusual.fault is not None
+    (tmp_path / "table").write_bytes(b"z ||| z ||| 1 1\n" + unusual.line + b"\n")
+    if cut_source(unusual.line) in (b"", b"a|N b", b"a || b"):
         assert PhraseTable(tmp_path / "table", 2, {b"a"}).lookup((b"a",)) == []
         return
     with pytest.raises(UserError) as caught:
         PhraseTable(tmp_path / "table", 2, {b"a"}).lookup((b"a",))
-    assert str(caught.value).startswith(f"{tmp_path}/table: line 2: {odd.fault.removeprefix('line: ')}")
+    assert str(caught.value).startswith(f"{tmp_path}/table: line 2: {unusual.fault.removeprefix('line: ')}")
 
 
-@pytest.mark.parametrize("odd", GOOD_LINES, ids=spelling)
-def test_unusual_lines_of_a_reordering_table(odd: OddLine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("unusual", GOOD_LINES, ids=spelling)
+def test_unusual_lines_of_a_reordering_table(unusual: UnusualLine, tmp_path: Path) -> None:
     """Unusual lines of a reordering table are read as in a phrase table, but phrases keep their spaces."""
-    (tmp_path / "table").write_bytes(odd.line + b"\n")
-    phrases = [b" ".join(odd.source), b" ".join(odd.target)]
-    is_found = [field.strip(b" ") for field in odd.line.split(b"|||")[:2]] == phrases
+    (tmp_path / "table").write_bytes(unusual.line + b"\n")
+    phrases = [b" ".join(unusual.source), b" ".join(unusual.target)]
+    is_found = [field.strip(b" ") for field in unusual.line.split(b"|||")[:2]] == phrases
     table = ReorderingTable(tmp_path / "table", 2, True, {phrases[0]})
-    assert table.lookup(odd.source, odd.target) == (logs_of(odd) if is_found else None)
+    assert table.lookup(unusual.source, unusual.target) == (logs_of(unusual) if is_found else None)
 
 
-@pytest.mark.parametrize("odd", GOOD_LINES, ids=spelling)
-def test_scores_are_counted_as_moses_counts_them(odd: OddLine, tmp_path: Path) -> None:
-    (tmp_path / "table").write_bytes(odd.line + b"\n")
+@pytest.mark.parametrize("unusual", GOOD_LINES, ids=spelling)
+def test_scores_are_counted_as_moses_counts_them(unusual: UnusualLine, tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(unusual.line + b"\n")
     assert score_count(tmp_path / "table") == 2
 
 
-def logs_of(odd: OddLine) -> tuple[float, ...]:
+def logs_of(unusual: UnusualLine) -> tuple[float, ...]:
     """Return the decoder's logarithms of the probabilities of a line."""
-    return tuple(max(log(p), -100) if p > 0 else -100 for p in odd.probabilities)
+    return tuple(max(log(p), -100) if p > 0 else -100 for p in unusual.probabilities)
 
 
 @pytest.mark.parametrize(

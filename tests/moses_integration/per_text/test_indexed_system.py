@@ -33,7 +33,7 @@ from tests.conftest import MINI
 from tests.moses_integration.decoder.searching import UNLIMITED, Graph
 from tests.moses_integration.decoder.small_system import Line, Reordering, SmallSystem, random_system
 
-ODD = """\
+UNUSUAL = """\
 the zzz quantum letter .
 
 the the the the
@@ -74,17 +74,17 @@ def translate(toolkit: Toolkit, ini: Path, text: Path, folder: Path) -> tuple[by
 
 
 @pytest.fixture
-def odd_text(tmp_path: Path) -> Path:
+def unusual_text(tmp_path: Path) -> Path:
     path = tmp_path / "text.in"
     lines = (MINI / "test.en").read_bytes().splitlines(keepends=True)[:20]
-    path.write_bytes(ODD + b"".join(lines) + (MINI / "hard.en").read_bytes())
+    path.write_bytes(UNUSUAL + b"".join(lines) + (MINI / "hard.en").read_bytes())
     return path
 
 
 # The same translations
 
 
-def check_alike(toolkit: Toolkit, text: Path, folder: Path) -> None:
+def check_identical(toolkit: Toolkit, text: Path, folder: Path) -> None:
     (folder / "indexed").mkdir()
     indexed = write_indexed_system(MosesIni.read(MINI / "moses.ini"), text, folder / "indexed")
     plain = translate(toolkit, MINI / "moses.ini", text, folder / "plain.out")
@@ -93,15 +93,15 @@ def check_alike(toolkit: Toolkit, text: Path, folder: Path) -> None:
     assert MARK not in plain[0] + plain[1]
 
 
-def test_a_text_is_translated_identically(odd_text: Path, tmp_path: Path) -> None:
-    with odd_text.open("ab") as stream:
+def test_a_text_is_translated_identically(unusual_text: Path, tmp_path: Path) -> None:
+    with unusual_text.open("ab") as stream:
         stream.write(b" the  men\tlike him .\n")
-    check_alike(EmbeddedToolkit(1), odd_text, tmp_path)
+    check_identical(EmbeddedToolkit(1), unusual_text, tmp_path)
 
 
 @pytest.mark.moses
-def test_moses_translates_a_text_identically(moses_home: Path, odd_text: Path, tmp_path: Path) -> None:
-    check_alike(MosesToolkit(Installation(moses_home), 1), odd_text, tmp_path)
+def test_moses_translates_a_text_identically(moses_home: Path, unusual_text: Path, tmp_path: Path) -> None:
+    check_identical(MosesToolkit(Installation(moses_home), 1), unusual_text, tmp_path)
 
 
 @pytest.mark.parametrize("first", [50, 100])
@@ -220,9 +220,9 @@ def test_a_pair_is_in_the_reordering_table_once_and_so_is_the_copy_of_a_word(tmp
     ]
 
 
-def test_lines_are_sorted_as_converters_want_them(odd_text: Path, tmp_path: Path) -> None:
+def test_lines_are_sorted_as_converters_want_them(unusual_text: Path, tmp_path: Path) -> None:
     (tmp_path / "indexed").mkdir()
-    indexed = write_indexed_system(MosesIni.read(MINI / "moses.ini"), odd_text, tmp_path / "indexed")
+    indexed = write_indexed_system(MosesIni.read(MINI / "moses.ini"), unusual_text, tmp_path / "indexed")
     for number in range(2):
         sources = [line[: line.index(b"|||") + 3] for line in table_of(indexed, number)]
         assert sources == sorted(sources)
@@ -279,14 +279,14 @@ def test_columns_are_those_of_the_position(tmp_path: Path) -> None:
     assert ini.weights()["T"] == [0.5, 0.2, 0.2]
 
 
-def test_columns_stand_before_the_other_fields(odd_text: Path, tmp_path: Path) -> None:
+def test_columns_stand_before_the_other_fields(unusual_text: Path, tmp_path: Path) -> None:
     made = []
     for number, columns in enumerate((None, Recorded())):
         (tmp_path / str(number)).mkdir()
         ini = MosesIni.read(MINI / "moses.ini")
         if columns:
             add_columns_in_context(ini, len(columns.columns))
-        made.append(table_of(write_indexed_system(ini, odd_text, tmp_path / str(number), columns)))
+        made.append(table_of(write_indexed_system(ini, unusual_text, tmp_path / str(number), columns)))
     for plain, wider in zip(*made, strict=True):
         fields, more = plain.split(b" ||| "), wider.split(b" ||| ")
         *scores, first, second = more[2].split(b" ")

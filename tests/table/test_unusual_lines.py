@@ -10,35 +10,35 @@ from moses_integration.nbest import read_nbest
 from phrasescore.table.check import check_table
 from phrasescore.table.entry import LineFault, cut_line, parse_line, parse_scores
 from phrasescore.table.reader import TableReader
-from tests.table.odd_lines import ODD_LINES, OddLine
+from tests.table.unusual_lines import UNUSUAL_LINES, UnusualLine
 
-each_line = pytest.mark.parametrize("odd", ODD_LINES, ids=lambda odd: repr(odd.line[:40]))
+each_line = pytest.mark.parametrize("unusual", UNUSUAL_LINES, ids=lambda unusual: repr(unusual.line[:40]))
 FIRST = b"z ||| z ||| 1 1 ||| 0-0\n"
 """Moses detects a table's format by its first line."""
 
 
 @each_line
 @pytest.mark.parametrize("end", [b"\n", b""])
-def test_words_and_numbers_are_those_of_moses(odd: OddLine, end: bytes) -> None:
-    if odd.line.endswith(b"\r") and not end:
+def test_words_and_numbers_are_those_of_moses(unusual: UnusualLine, end: bytes) -> None:
+    if unusual.line.endswith(b"\r") and not end:
         return  # A carriage return is part of the line end only before a line feed.
-    if odd.fault is not None:
+    if unusual.fault is not None:
         with pytest.raises(LineFault) as caught:
-            parse_line(odd.line + end)
-        assert str(caught.value).startswith(odd.fault)
+            parse_line(unusual.line + end)
+        assert str(caught.value).startswith(unusual.fault)
         assert "; " in str(caught.value)
         return
-    entry = parse_line(odd.line + end)
-    assert tuple(entry.source.split(b" ")) == odd.source
-    assert entry.target == b" ".join(odd.target)
-    assert tuple(parse_scores(entry.scores)) == odd.probabilities
+    entry = parse_line(unusual.line + end)
+    assert tuple(entry.source.split(b" ")) == unusual.source
+    assert entry.target == b" ".join(unusual.target)
+    assert tuple(parse_scores(entry.scores)) == unusual.probabilities
     assert entry.score_count() == 2
 
 
 @each_line
-def test_a_column_is_appended_and_every_other_byte_stays(odd: OddLine) -> None:
+def test_a_column_is_appended_and_every_other_byte_stays(unusual: UnusualLine) -> None:
     """A column is appended and all other bytes are unchanged, also on invalid lines that are kept."""
-    line = odd.line + b"\n"
+    line = unusual.line + b"\n"
     try:
         entry = cut_line(line)
     except LineFault:
@@ -53,25 +53,25 @@ def test_a_column_is_appended_and_every_other_byte_stays(odd: OddLine) -> None:
 
 
 @each_line
-def test_check_finds_what_moses_would(odd: OddLine, tmp_path: Path) -> None:
-    (tmp_path / "table").write_bytes(FIRST + odd.line + b"\n")
+def test_check_finds_what_moses_would(unusual: UnusualLine, tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(FIRST + unusual.line + b"\n")
     report = check_table(tmp_path / "table", columns=2)
     assert report.lines == 2
-    if odd.fault is None:
+    if unusual.fault is None:
         assert not report.problems
-        assert report.source_lengths == {1: 1} | {len(odd.source): 1 + (len(odd.source) == 1)}
+        assert report.source_lengths == {1: 1} | {len(unusual.source): 1 + (len(unusual.source) == 1)}
     else:
         [problem] = report.problems
-        assert problem.startswith(odd.fault.split(": `")[0])
+        assert problem.startswith(unusual.fault.split(": `")[0])
         assert report.first_lines[problem] == 2
 
 
 @each_line
-def test_lines_are_kept_by_their_source(odd: OddLine, tmp_path: Path) -> None:
-    (tmp_path / "table").write_bytes(FIRST + odd.line + b"\n")
+def test_lines_are_kept_by_their_source(unusual: UnusualLine, tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(FIRST + unusual.line + b"\n")
     [chunk] = TableReader(tmp_path / "table", keep_faulty=True)
-    kept = chunk.keep_sources(frozenset({b" ".join(odd.source)}))
-    assert [entry.line for entry in kept.entries] == ([] if odd.fault else [odd.line + b"\n"])
+    kept = chunk.keep_sources(frozenset({b" ".join(unusual.source)}))
+    assert [entry.line for entry in kept.entries] == ([] if unusual.fault else [unusual.line + b"\n"])
 
 
 def test_a_first_line_without_a_space_is_of_another_format_for_moses(tmp_path: Path) -> None:
@@ -105,20 +105,20 @@ Distortion0= 0
 
 @pytest.mark.moses
 @each_line
-def test_the_answers_are_those_of_a_real_moses(odd: OddLine, moses_home: Path, tmp_path: Path) -> None:
-    (tmp_path / "table").write_bytes(FIRST + odd.line + b"\n")
+def test_the_answers_are_those_of_a_real_moses(unusual: UnusualLine, moses_home: Path, tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(FIRST + unusual.line + b"\n")
     (tmp_path / "moses.ini").write_text(INI.format(table=tmp_path / "table"))
     command = [str(moses_home / "bin/moses"), "-f", str(tmp_path / "moses.ini")]
     command += ["-n-best-list", str(tmp_path / "list"), "1"]
-    done = subprocess.run(command, input=b" ".join(odd.source) + b"\n", capture_output=True, check=False)
-    assert (done.returncode != 0) == (odd.moses == "stops"), done.stderr
-    if odd.moses in ("stops", "misreads"):
+    done = subprocess.run(command, input=b" ".join(unusual.source) + b"\n", capture_output=True, check=False)
+    assert (done.returncode != 0) == (unusual.moses == "stops"), done.stderr
+    if unusual.moses in ("stops", "misreads"):
         return
     best = (tmp_path / "list").read_bytes().split(b" ||| ")
-    if odd.moses == "skips":
+    if unusual.moses == "skips":
         assert best[1].split() == [b"a"]
         return
     [entry] = read_nbest(tmp_path / "list")
-    assert tuple(word for word in entry.words.split(b" ") if word) == odd.target
-    logs = [max(math.log(p), -100) if p > 0 else -100 for p in odd.probabilities]
+    assert tuple(word for word in entry.words.split(b" ") if word) == unusual.target
+    logs = [max(math.log(p), -100) if p > 0 else -100 for p in unusual.probabilities]
     assert entry.features()["TM"] == pytest.approx(logs, rel=1e-5, abs=1e-6)

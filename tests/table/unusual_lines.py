@@ -12,7 +12,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True)
-class OddLine:
+class UnusualLine:
     """A line of a table with two scores, without its line feed."""
 
     line: bytes
@@ -26,32 +26,32 @@ class OddLine:
     """The beginning of our error message, or None if the line is valid."""
 
 
-def _spelled(line: bytes, source: bytes = b"a", target: bytes = b"x") -> OddLine:
-    return OddLine(line, source=tuple(source.split()), target=tuple(target.split()))
+def _spelled(line: bytes, source: bytes = b"a", target: bytes = b"x") -> UnusualLine:
+    return UnusualLine(line, source=tuple(source.split()), target=tuple(target.split()))
 
 
-def _numbers(first: bytes, second: bytes, *probabilities: float) -> OddLine:
-    return OddLine(b"a ||| x ||| %b %b ||| 0-0" % (first, second), probabilities=probabilities)
+def _numbers(first: bytes, second: bytes, *probabilities: float) -> UnusualLine:
+    return UnusualLine(b"a ||| x ||| %b %b ||| 0-0" % (first, second), probabilities=probabilities)
 
 
-def _misread(number: bytes, fault: str) -> OddLine:
-    return OddLine(b"a ||| x ||| %b 0.25 ||| 0-0" % number, "misreads", fault=f"field 3 (scores): {fault}")
+def _misread(number: bytes, fault: str) -> UnusualLine:
+    return UnusualLine(b"a ||| x ||| %b 0.25 ||| 0-0" % number, "misreads", fault=f"field 3 (scores): {fault}")
 
 
-def _stops_at(number: bytes) -> OddLine:
+def _stops_at(number: bytes) -> UnusualLine:
     fault = "field 3 (scores): has something that Moses cannot read as a number"
-    return OddLine(b"a ||| x ||| 0.5 %b ||| 0-0" % number, "stops", fault=fault)
+    return UnusualLine(b"a ||| x ||| 0.5 %b ||| 0-0" % number, "stops", fault=fault)
 
 
-def _stops(line: bytes, fault: str) -> OddLine:
-    return OddLine(line, "stops", fault=fault)
+def _stops(line: bytes, fault: str) -> UnusualLine:
+    return UnusualLine(line, "stops", fault=fault)
 
 
 _EMPTY_FACTOR = "has a word with an empty factor"
 _MIXED_FACTORS = "mixes words of different numbers of factors"
 _LABEL = "holds what Moses reads as a label of a hierarchical rule"
 
-ODD_LINES = [
+UNUSUAL_LINES = [
     _spelled(b"a ||| x ||| 0.5 0.25"),
     _spelled(b"a|||x|||0.5 0.25"),
     _spelled(b"a b |||x y||| 0.5 0.25 ||| 0-0 1-1", b"a b", b"x y"),
@@ -68,10 +68,10 @@ ODD_LINES = [
     _spelled(b"a ||| ||| 0.5 0.25 ||| ||| 1 1 1", target=b""),
     _spelled(b"a |||||| 0.5 0.25", target=b""),
     _spelled(b"a ||| \t ||| 0.5 0.25", target=b""),
-    OddLine("a ||| x\u00a0y\u2028 ||| 0.5 0.25".encode(), target=("x\u00a0y\u2028".encode(),)),
-    OddLine(b"a ||| x\x0by\x0c\x85 \xff ||| 0.5 0.25", target=(b"x\x0by\x0c\x85", b"\xff")),
-    OddLine(b"a ||| x\ry ||| 0.5 0.25", target=(b"x\ry",)),
-    OddLine(b"a ||| x[1] [ ] ||| 0.5 0.25", target=(b"x[1]", b"[", b"]")),
+    UnusualLine("a ||| x\u00a0y\u2028 ||| 0.5 0.25".encode(), target=("x\u00a0y\u2028".encode(),)),
+    UnusualLine(b"a ||| x\x0by\x0c\x85 \xff ||| 0.5 0.25", target=(b"x\x0by\x0c\x85", b"\xff")),
+    UnusualLine(b"a ||| x\ry ||| 0.5 0.25", target=(b"x\ry",)),
+    UnusualLine(b"a ||| x[1] [ ] ||| 0.5 0.25", target=(b"x[1]", b"[", b"]")),
     _numbers(b".5", b"5.", 0.5, 5),
     _numbers(b"+0.5", b"25E-2", 0.5, 0.25),
     _numbers(b"000.50", b"1e+0", 0.5, 1),
@@ -106,24 +106,24 @@ ODD_LINES = [
     _stops(b"a ||| x |||\t||| 0-0", "field 3 (scores): is empty"),
     _stops(b"a ||| x |||| 0.5 0.25", "field 3 (scores): has something that Moses cannot read as a number: `|`"),
     # If the ini has no factors, Moses drops the part of a word after `|`.
-    OddLine(b"a|N b ||| x ||| 0.5 0.25", "misreads", fault=f"field 1 (source): {_MIXED_FACTORS}"),
-    OddLine(b"a ||| x y|N ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_MIXED_FACTORS}"),
-    OddLine(b"a ||| x|N|s y|N ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_MIXED_FACTORS}"),
-    OddLine(b"a ||| x| ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_EMPTY_FACTOR}"),
-    OddLine(b"a |||| x ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_EMPTY_FACTOR}"),
-    OddLine(b"a || b ||| x ||| 0.5 0.25", "misreads", fault=f"field 1 (source): {_EMPTY_FACTOR}"),
+    UnusualLine(b"a|N b ||| x ||| 0.5 0.25", "misreads", fault=f"field 1 (source): {_MIXED_FACTORS}"),
+    UnusualLine(b"a ||| x y|N ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_MIXED_FACTORS}"),
+    UnusualLine(b"a ||| x|N|s y|N ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_MIXED_FACTORS}"),
+    UnusualLine(b"a ||| x| ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_EMPTY_FACTOR}"),
+    UnusualLine(b"a |||| x ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_EMPTY_FACTOR}"),
+    UnusualLine(b"a || b ||| x ||| 0.5 0.25", "misreads", fault=f"field 1 (source): {_EMPTY_FACTOR}"),
     _stops(b"a ||| x [y] z ||| 0.5 0.25", f"field 2 (target): {_LABEL}"),
-    OddLine(b"a ||| x [y] ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_LABEL}"),
-    OddLine(b"a ||| x\t[y] ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_LABEL}"),
-    OddLine(b"a |||[laughter]||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_LABEL}"),
-    OddLine(b" ||| x ||| 0.5 0.25", "skips", fault="field 1 (source): is empty"),
-    OddLine(b"\t||| x ||| 0.5 0.25", "skips", fault="field 1 (source): is empty"),
+    UnusualLine(b"a ||| x [y] ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_LABEL}"),
+    UnusualLine(b"a ||| x\t[y] ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_LABEL}"),
+    UnusualLine(b"a |||[laughter]||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_LABEL}"),
+    UnusualLine(b" ||| x ||| 0.5 0.25", "skips", fault="field 1 (source): is empty"),
+    UnusualLine(b"\t||| x ||| 0.5 0.25", "skips", fault="field 1 (source): is empty"),
     # Moses loads these lines and we reject them: valid tables have none, but damaged files do.
-    OddLine(b"a ||| x\0 ||| 0.5 0.25", target=(b"x\0",), fault="line: holds a NUL byte"),
-    OddLine(
+    UnusualLine(b"a ||| x\0 ||| 0.5 0.25", target=(b"x\0",), fault="line: holds a NUL byte"),
+    UnusualLine(
         b"a ||| %b||| 0.5 0.25" % (1001 * b"x "), target=(b"x",) * 1001, fault="field 2 (target): has more than 1,000"
     ),
-    OddLine(
+    UnusualLine(
         b"a ||| %b ||| 0.5 0.25" % (10_001 * b"x"), target=(10_001 * b"x",), fault="field 2 (target): has more than"
     ),
 ]
