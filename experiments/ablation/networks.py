@@ -69,31 +69,31 @@ class Networks:
     def ini_of(self, row: Row) -> tuple[MosesIni, Json]:
         """Return the untuned moses.ini of a row without rescoring networks, and its dependencies."""
         ini = self._ini()
-        rests_on: Json = {"system": self._system, "networks": {}, "decoder": self._config.decoder}
+        depends_on: Json = {"system": self._system, "networks": {}, "decoder": self._config.decoder}
         table, name = self._folder / "system" / PHRASE_TABLE, PHRASE_TABLE.removesuffix(".gz")
         for column in row.columns():
-            rests_on["networks"] |= {network: self._train(network) for network in column.networks}
+            depends_on["networks"] |= {network: self._train(network) for network in column.networks}
             name = f"{name}.{column.name}"
-            table = self._annotate(table, name, rests_on, column)
-            weight = rests_on["networks"][column.networks[0]]["config"]["training"].get("weight", NEW_WEIGHT)
+            table = self._annotate(table, name, depends_on, column)
+            weight = depends_on["networks"][column.networks[0]]["config"]["training"].get("weight", NEW_WEIGHT)
             add_columns(ini, ini.phrase_table().label, table, len(column.scores), weight)
         for part in (CSLM, NNJM):
             if part.upper() not in row.parts:
                 continue
             [network] = row.networks(part)
-            rests_on["networks"][network] = self._train(network)
+            depends_on["networks"][network] = self._train(network)
             arguments: dict[str, str | Path] = {"path": self._folder / network, "backoff": ini.language_model()}
             if self._config.scoring.unnormalised:
                 arguments["unnormalised"] = "true"
-                rests_on["unnormalised"] = True
+                depends_on["unnormalised"] = True
             add_feature(ini, "CSLM", f"{part.upper()}0", arguments, [NEW_WEIGHT])
         if "CTX" in row.parts:
             # Last, because the weights of all features select translation options.
             networks = row.networks(CONTEXT)
-            rests_on["networks"] |= {network: self._train(network) for network in networks}
+            depends_on["networks"] |= {network: self._train(network) for network in networks}
             add_columns_in_context(ini, 1)
             name_networks(ini, [self._folder / network for network in networks])
-        return ini, rests_on
+        return ini, depends_on
 
     def _ini(self) -> MosesIni:
         """Return the moses.ini of the baseline with the configured decoder settings."""
@@ -163,8 +163,8 @@ class Networks:
                 return read_json(path, "run this again")
 
         name = "perplexity.unnormalised" if options else "perplexity"
-        rests_on = [self._system, self.trained[network], self._inside(command), self._tests[test]]
-        found: Json = self._steps.run(f"{name}.{network}", rests_on, work)
+        depends_on = [self._system, self.trained[network], self._inside(command), self._tests[test]]
+        found: Json = self._steps.run(f"{name}.{network}", depends_on, work)
         return found
 
     def _text(self, part: str, side: str) -> str:
@@ -180,9 +180,9 @@ class Networks:
             return self._pair_function(name)
         command = self._command(name)
         self.commands[name] = f"phrasescore {shlex.join(self._inside(command))} -o {name}"
-        rests_on = [self._system, self._inside(command)]
+        depends_on = [self._system, self._inside(command)]
         if name not in self.trained:
-            self.trained[name] = train(self._steps, self._folder / name, command, rests_on)
+            self.trained[name] = train(self._steps, self._folder / name, command, depends_on)
         return self.trained[name]
 
     def _command(self, name: str) -> list[str]:
@@ -233,8 +233,8 @@ class Networks:
             return {"config": read_json(folder / CONFIG, "train again"), "weights_sha256": sha256_of(folder / WEIGHTS)}
 
         self.commands[name] = f"phrasescore-smt {shlex.join(self._inside(command))}"
-        rests_on = [self._system, self._config.decoder, found["weights"], self._inside(command)]
-        known: Json = self._steps.run(f"train.{name}", rests_on, work)
+        depends_on = [self._system, self._config.decoder, found["weights"], self._inside(command)]
+        known: Json = self._steps.run(f"train.{name}", depends_on, work)
         self.functions[name] = known
         return known
 
@@ -242,7 +242,7 @@ class Networks:
         """Return a command with paths relative to the folder, so that the folder can be moved."""
         return [word.removeprefix(f"{self._folder}/") for word in words]
 
-    def _annotate(self, table: Path, name: str, rests_on: Json, column: Column) -> Path:
+    def _annotate(self, table: Path, name: str, depends_on: Json, column: Column) -> Path:
         """Score only lines that match the texts: a few per cent of the table.
 
         An additional test set repeats this step, but none that depends on its table: the other scores do not change.
@@ -258,7 +258,7 @@ class Networks:
             run_phrasescore([*command, "--only-sources-in", *texts, "--report", str(report)])
             return read_json(report, "run this again")
 
-        depends_on = [rests_on, list(column.options), self._inside(texts), self._tests]
+        depends_on = [depends_on, list(column.options), self._inside(texts), self._tests]
         self.annotated[name] = self._steps.run(f"annotate.{name}", depends_on, work)
         return annotated
 

@@ -91,12 +91,12 @@ class Ablation:
         text = {"settings": data.description["settings"], "sha256": data.digests("train", "dev")}
         built = [text, config.data.casing, asdict(config.build), self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))
-        rests_on = {**system, "data": text["sha256"]}
+        depends_on = {**system, "data": text["sha256"]}
         for part in self._tests.values():
-            self._steps.run(f"text.{part}", [rests_on, data.digests(part)], partial(self._prepare, part))
+            self._steps.run(f"text.{part}", [depends_on, data.digests(part)], partial(self._prepare, part))
         tests = {part: data.digests(part) for part in self._tests.values()}
         self._networks = Networks(
-            self._folder, config, rests_on, tests, self._steps, self._first_of_baseline, self._processes
+            self._folder, config, depends_on, tests, self._steps, self._first_of_baseline, self._processes
         )
         rows = {row.name: self._row(row) for row in config.rows}
         whole: Json = {
@@ -187,15 +187,15 @@ class Ablation:
 
     def _decoded(self, row: Row) -> dict[str, list[Json]]:
         """Return the results of each seed on each test set when the decoder translates."""
-        ini, rests_on = self._networks.ini_of(row)
-        tunings = self._tune(row, ini, rests_on)
+        ini, depends_on = self._networks.ini_of(row)
+        tunings = self._tune(row, ini, depends_on)
         found = dict[str, list[Json]]()
         for part in self._tests.values():
             with self._translator(row, ini, part) as translate:
                 found[part] = [
                     self._steps.run(
                         _step(row, tuning["seed"], part),
-                        [rests_on, tuning, MEASURES, self._data.digests(part)],
+                        [depends_on, tuning, MEASURES, self._data.digests(part)],
                         partial(self._translate, row, ini, tuning, part, translate),
                     )
                     for tuning in tunings
@@ -207,11 +207,11 @@ class Ablation:
         baseline = Row.parse(BASELINE)
         return self._tune(baseline, *self._networks.ini_of(baseline))[0]
 
-    def _tune(self, row: Row, ini: MosesIni, rests_on: Json) -> list[Json]:
+    def _tune(self, row: Row, ini: MosesIni, depends_on: Json) -> list[Json]:
         """Return the tuning results of each seed."""
         section = self._config.tuning
         steps = {
-            seed: (_tuning_step(row, seed), [rests_on, asdict(section), seed, self._toolkit.name])
+            seed: (_tuning_step(row, seed), [depends_on, asdict(section), seed, self._toolkit.name])
             for seed in self._config.seeds
         }
         left = [seed for seed, step in steps.items() if not self._steps.is_done(*step)]
@@ -266,23 +266,23 @@ class Ablation:
         choices = self._networks.scorers(row)
         trained = [self._networks.trained[choice.path.name] for choice in choices]
         scoring = self._config.scoring
-        rests_on = [trained, settings, scoring.rescored, *(["unnormalised"] if scoring.unnormalised else [])]
+        depends_on = [trained, settings, scoring.rescored, *(["unnormalised"] if scoring.unnormalised else [])]
         if "MERGED" in row.parts:
-            rests_on.append(scoring.merged)
+            depends_on.append(scoring.merged)
         ini, _ = self._networks.ini_of(row.decoded)
         tunings = []
         before = self._decoded(row.decoded)
         with self._translator(row, ini, "dev") as translate:
             for one in before[self._first]:
                 work = partial(self._tune_on_lists, row, choices, one, translate)
-                tunings.append(self._steps.run(_tuning_step(row, one["seed"]), [one["weights"], *rests_on], work))
+                tunings.append(self._steps.run(_tuning_step(row, one["seed"]), [one["weights"], *depends_on], work))
         found = dict[str, list[Json]]()
         for part, seeds in before.items():
             with self._translator(row, ini, part) as translate:
                 found[part] = [
                     self._steps.run(
                         _step(row, tuning["seed"], part),
-                        [one, tuning, *rests_on],
+                        [one, tuning, *depends_on],
                         partial(self._rescore, row, choices, one, tuning, part, translate),
                     )
                     for one, tuning in zip(seeds, tunings, strict=True)
@@ -390,8 +390,8 @@ class Ablation:
 
         # Time all rows on one machine, because they are compared.
         place = [str(choose_device("auto", "fp32")), machine()["cpu"]]
-        rests_on = [seed, len(source), place, *([size] if row.listed else [])]
-        found: Json = self._steps.run(f"{row.name}.translating", rests_on, work)
+        depends_on = [seed, len(source), place, *([size] if row.listed else [])]
+        found: Json = self._steps.run(f"{row.name}.translating", depends_on, work)
         return {"sentences": len(source), **found}
 
     # Comparison
@@ -424,9 +424,9 @@ class Ablation:
         both = [rows[row.name][part], rows[other.name][part]]
         mean, before = (spread([run["test_bleu"] for run in runs])[0] for runs in both)
         # Name the method: earlier results exchanged the runs of each sentence independently.
-        rests_on = [*both, "runs exchanged together"]
+        depends_on = [*both, "runs exchanged together"]
         name = f"{row.name}.against.{other.name}{_suffix(part)}"
-        p_value = self._steps.run(name, rests_on, lambda: self._p_value(row, other, part))
+        p_value = self._steps.run(name, depends_on, lambda: self._p_value(row, other, part))
         return {"difference": mean - before, "p_value": p_value}
 
     def _p_value(self, row: Row, other: Row, part: str) -> float:

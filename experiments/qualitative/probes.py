@@ -77,13 +77,13 @@ class Probes:
             "bag_of_embeddings": bag_of_embeddings(self._scorer, phrases),
             "random": self._random(4).standard_normal((len(phrases), 64)).astype(np.float32),
         }
-        alike = alike_in_words(phrases)
+        similar = similar_in_words(phrases)
         return {
             "phrases": len(phrases),
             "targets": len(set(group_P.tolist())),
             "mean_reciprocal_rank": {name: mean_reciprocal_rank(v, group_P) for name, v in vectors.items()},
             "mean_reciprocal_rank_of_other_words": {
-                name: mean_reciprocal_rank(v, group_P, alike) for name, v in vectors.items()
+                name: mean_reciprocal_rank(v, group_P, similar) for name, v in vectors.items()
             },
         }
 
@@ -242,7 +242,7 @@ def correlations(sample: pd.DataFrame) -> Json:
     return {name: None if pd.isna(value) else value for name, value in found.items()}
 
 
-def alike_in_words(phrases: Sequence[bytes]) -> list[NDArray[np.int64]]:
+def similar_in_words(phrases: Sequence[bytes]) -> list[NDArray[np.int64]]:
     """Return, for each phrase, the phrases whose word sets have a Jaccard similarity of at least 0.5."""
     # Latin-1 decodes any bytes.
     words = CountVectorizer(encoding="latin-1", analyzer=lambda phrase: phrase.split(" "), binary=True)

@@ -19,7 +19,7 @@ from experiments.qualitative import probes
 from experiments.qualitative.__main__ import analyse
 from experiments.qualitative.loaded_table import LoadedTable, load_table
 from experiments.qualitative.pictures import place_labels
-from experiments.qualitative.probes import Probes, Settings, alike_in_words, correlations, pair_scores
+from experiments.qualitative.probes import Probes, Settings, correlations, pair_scores, similar_in_words
 from phrasescore.errors import UserError
 from phrasescore.model_folder import save_tensors
 from phrasescore.pictures import write_figure
@@ -216,8 +216,8 @@ def test_labels_without_room_are_left_out() -> None:
 
 
 def test_phrases_with_identical_words() -> None:
-    alike = alike_in_words([b"a b c", b"a b d", b"a e f", b"x"])
-    assert [one.tolist() for one in alike] == [[0, 1], [0, 1], [2], [3]]
+    similar = similar_in_words([b"a b c", b"a b d", b"a e f", b"x"])
+    assert [one.tolist() for one in similar] == [[0, 1], [0, 1], [2], [3]]
 
 
 def test_phrases_too_short_for_a_map(tmp_path: Path) -> None:
