@@ -10,7 +10,7 @@ PARTS = {
     "RNN": "a column of the table: ln p(target | source) of the encoder-decoder",
     "PER-WORD": "with RNN: divided by the target words plus one",
     "REVERSE": "one more column: ln p(source | target) of a second encoder-decoder",
-    "WP": "with RNN: one more column, the count of target words that the network does not know",
+    "WP": "with RNN: one more column, the count of target words that are unknown to the network",
     "WP-SOURCE": "with RNN: the same of source words, which no translation changes; a check that it brings nothing",
     "WP-BOTH": "with RNN: the same of the words of both sides",
     "XBLEU": "one more column: a phrase-pair model trained for expected BLEU on n-best lists of the training text",

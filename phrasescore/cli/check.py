@@ -61,7 +61,7 @@ def _as_text(report: TableReport, limit: int | None) -> list[str]:
         extra += f", {column.above_one:,} above 1" if column.above_one else ""
         lines.append(f"score {number}           {column.smallest:g} to {column.largest:g}{extra}")
     if report.undecodable_words:
-        lines.append(f"note: {report.undecodable_words:,} words are not valid UTF-8; a network does not know them")
+        lines.append(f"note: {report.undecodable_words:,} words are not valid UTF-8, so they are unknown to a network")
     lines.extend(f"note: {note}" for note in report.notes)
     for problem, count in report.problems.most_common(_PROBLEMS_SHOWN):
         first = report.first_lines.get(problem)

@@ -178,7 +178,7 @@ class BackoffModel:
         self._shortlist = [_END, *(word for word in map(as_word, shortlist) if word in self._model)]
         self._outside: dict[kenlm.State, float] = {}
 
-    def knows(self, word: bytes) -> bool:
+    def __contains__(self, word: bytes) -> bool:
         return as_word(word) in self._model
 
     def log_share(self, word: str, before: str | None) -> float:

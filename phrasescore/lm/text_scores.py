@@ -158,7 +158,7 @@ class TextScores:
         self.words += len(words) + len(sentences)
         self.outside_shortlist += sum(self.scorer.word_id(word) >= self.scorer.shortlist for word in words)
         if self.scorer.backoff is not None and self.unknown_to_backoff is not None:
-            self.unknown_to_backoff += sum(not self.scorer.backoff.knows(word) for word in words)
+            self.unknown_to_backoff += sum(word not in self.scorer.backoff for word in words)
 
 
 def lm_score(

@@ -160,7 +160,7 @@ class _Checker:
             self.problem("field 7 (properties): is not of the form `{{Key value}}`")
         for key in groups:
             if key not in _MOSES_PROPERTIES and not key.startswith(b"TargetConstituentBoundaries"):
-                self.problem("field 7 (properties): names a property that Moses does not know")
+                self.problem("field 7 (properties): names a property that Moses does not have")
 
     def _check_spacing(self, entry: Entry) -> None:
         parts = entry.source, entry.target, entry.scores

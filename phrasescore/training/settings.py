@@ -232,7 +232,7 @@ def updates_by_size(examples: int, batch_size: int, in_context: bool = False) ->
 class TextConfig:
     """The vocabulary and held-out share of the training text."""
 
-    vocabulary: int = option(15_000, "most frequent words that the network knows, its shortlist", minimum=1)
+    vocabulary: int = option(15_000, "size of the shortlist, the most frequent words of the text", minimum=1)
     min_count: int = setting(
         2,
         "times that a word must occur to enter the shortlist; the network learns from the others when to expect an "

@@ -40,7 +40,7 @@ def test_a_table_that_moses_wrote_has_no_problems() -> None:
         (b"a ||| b ||| 0.5 ||| 0-1", "points outside"),
         (b"a ||| b ||| 0.5 ||| 0:0", "not a list of `source-target`"),
         (b"a ||| b ||| 0.5 ||| 0-0 ||| 1 1 1 ||| name", "names and values"),
-        (b"a ||| b ||| 0.5 ||| 0-0 ||| 1 1 1 |||  ||| {{Neural 1}}", "property that Moses does not know"),
+        (b"a ||| b ||| 0.5 ||| 0-0 ||| 1 1 1 |||  ||| {{Neural 1}}", "property that Moses does not have"),
         (b"a ||| b ||| 0.5 ||| 0-0 ||| 1 1 1 |||  ||| Counts 1", "of the form"),
         (b"a|x b ||| b ||| 0.5 ||| 0-0", "mixes words of different numbers of factors"),
         (b"broken", "1 field"),
