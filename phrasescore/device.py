@@ -104,7 +104,7 @@ def choose_device(name: str, precision: Precision) -> Device:
         raise UserError(f"device `{name}`: is of a kind that is not supported; give auto, cpu, cuda or cuda:N")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         found = torch.cuda.device_count()
-        raise UserError(f"device `{name}`: is not here ({found} GPUs found); give cpu or auto")
+        raise UserError(f"device `{name}`: is not available ({found} GPUs found); give cpu or auto")
     # Python callers can pass any string.
     if precision not in get_args(Precision):
         raise UserError(f"precision `{precision}`: there is none of this name; give {', '.join(get_args(Precision))}")

@@ -118,7 +118,7 @@ def load_model(folder: Path) -> TrainedModel:
                 raise UserError(f"{folder / CONFIG}: {error}") from error
             options = " ".join(spelled("plugin", plugin["path"]) for plugin in plugins)
             problem = str(error).split(";")[0]
-            raise UserError(f"{folder}: {problem}; it was trained with a plugin, give {options} here too") from error
+            raise UserError(f"{folder}: {problem}; it was trained with a plugin; add {options}") from error
         return TrainedModel(
             network,
             source,

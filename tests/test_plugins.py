@@ -87,8 +87,7 @@ def test_the_example(small_table: Path, tmp_path: Path, capfd: pytest.CaptureFix
     assert main(["score", "-m", str(model)]) == 1
     message = capfd.readouterr().err.strip()
     assert message == (
-        f"phrasescore score: {model}: there is no unit `minimal`; it was trained with a plugin, give --plugin {plugin} "
-        "here too"
+        f"phrasescore score: {model}: there is no unit `minimal`; it was trained with a plugin; add --plugin {plugin}"
     )
     # The current content of the file is used, whatever its name.
     changed = tmp_path / "renamed.py"

@@ -14,7 +14,7 @@ PARTS = {
     "WP-SOURCE": "with RNN: the same of source words, which no translation changes; a check that it brings nothing",
     "WP-BOTH": "with RNN: the same of the words of both sides",
     "XBLEU": "one more column: a phrase-pair model trained for expected BLEU on n-best lists of the training text",
-    "CTX": "one more column, made for each text: ln p(target phrase | source phrase, the sentence it stands in)",
+    "CTX": "one more column, made for each text: ln p(target phrase | source phrase in its sentence)",
     "ENSEMBLE": "with RNN or CTX: the mean of three networks",
     "CSLM": "a neural language model as a feature of the decoder",
     "NNJM": "a joint model as a feature of the decoder: a neural language model that also reads source words",

@@ -83,7 +83,7 @@ def align(source: Path, target: Path, output: Path, method: Method, *, processes
         raise UserError("aligning words needs sil-thot; pip install sil-thot, or give an existing alignment")
     lengths = [(len(split_words(a)), len(split_words(b))) for a, b in lines_abreast(source, target)]
     if not any(a and b for a, b in lengths):
-        raise UserError(f"{source}: no line has words both here and in {target}; give a parallel corpus")
+        raise UserError(f"{source}: no line has words both in this text and in {target}; give a parallel corpus")
     cores = processes or available_cores()
     threads = max(1, cores // 2) if method == "eflomal" else 1
     killed = f"{source}: its alignment was killed, probably for memory; give fewer or shorter sentence pairs"

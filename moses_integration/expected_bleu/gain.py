@@ -63,7 +63,7 @@ def estimate_gain(candidates: Candidates, weights: Sequence[float]) -> Estimated
     """Return the estimated BLEU gain of the features of weight 0 on n-best lists, decoded with these weights."""
     lists, weights_F = _lists_of(candidates), np.array(weights)
     if len(lists) < _FEWEST:
-        raise UserError(f"{len(lists)} sentences have translations, too few to tell; give a dev set of some hundreds")
+        raise UserError(f"only {len(lists)} sentences have translations; give a dev set of some hundreds")
     with_all_L = _expected_bleu(lists, weights_F, np.full(len(weights_F), True))
     without_L = _expected_bleu(lists, weights_F, weights_F != 0)
     gain_L = with_all_L - without_L

@@ -125,8 +125,8 @@ def check_dense(entries: Iterable[NbestEntry], dense: Container[str]) -> None:
         for label in entry.features() if b"_" in entry.scores else ():
             if "_" in label and label not in dense:
                 raise ListFault(
-                    f"has the sparse feature {label} in sentence {entry.sentence}, and only what all translations "
-                    "have can be weighed here; take such features out of the list, or decode without them"
+                    f"has the sparse feature {label} in sentence {entry.sentence}, but only features that "
+                    "all translations have can have a weight; remove the others from the list, or decode without them"
                 )
 
 

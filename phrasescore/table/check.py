@@ -209,7 +209,7 @@ class _Checker:
                 "ProbingPT and on-disk tables may read them otherwise"
             )
         if report.repeated_pairs:
-            report.notes.append(f"pairs that stand there twice: {report.repeated_pairs:,}; Moses keeps both as options")
+            report.notes.append(f"pairs that occur twice: {report.repeated_pairs:,}; Moses keeps both as options")
         if str(path) != STANDARD_STREAM:
             self._check_compression(Path(path))
 

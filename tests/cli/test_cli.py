@@ -240,7 +240,7 @@ def test_a_corpus_without_words_is_none_to_count_words_in(mini_table: Path, tmp_
     [
         (["annotate", "TABLE", "-m", "nowhere"], "nowhere: is not a model folder"),
         (["annotate", "nowhere.gz", "-m", MODEL], "nowhere.gz: cannot be read (No such file"),
-        (["annotate", "TABLE", "-m", MODEL, "--device", "cuda:7"], "device `cuda:7`: is not here"),
+        (["annotate", "TABLE", "-m", MODEL, "--device", "cuda:7"], "device `cuda:7`: is not available"),
         (["annotate", "TABLE", "-m", MODEL, "--device", "abacus"], "device `abacus`: there is none of this name"),
         (["annotate", "TABLE", "-m", MODEL, "-o", "/proc/nowhere/x.gz"], "cannot be written"),
         (["train", "TABLE", "-o", "FOLDER/rnn", "--set", "data.held_out=1"], "nothing is left to train on"),

@@ -424,7 +424,7 @@ def test_sparse_features_are_named(
     for mode in (TUNE[-4:], ("--weights", tuned)):
         code = rescore(*DEV, "--nbest", nbest, *mode, "-o", tmp_path / "out", "-q")
         said = sentence_of(code, capsys.readouterr().err.encode())
-        assert f"{nbest}: has the sparse feature TM_le~chat in sentence 0, and only what all translations hav" in said
+        assert f"{nbest}: has the sparse feature TM_le~chat in sentence 0, but only features that all" in said
 
 
 @pytest.mark.parametrize(

@@ -68,5 +68,5 @@ def test_a_gain_of_more_than_two_standard_errors_is_certain(gain: float, is_cert
 
 
 def test_too_few_lists_tell_nothing() -> None:
-    with pytest.raises(UserError, match="9 sentences have translations, too few to tell"):
+    with pytest.raises(UserError, match="only 9 sentences have translations"):
         asked(candidates(10, told=1.0))

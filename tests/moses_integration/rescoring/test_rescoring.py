@@ -453,7 +453,7 @@ def test_starting_weights() -> None:
 
 def test_sparse_features_are_recognised_by_their_underscore() -> None:
     sparse = [*LIST, LIST[2].with_feature("TM_1", [1.0])]
-    with pytest.raises(UserError, match="has the sparse feature TM_1 in sentence 1, and only what all translations"):
+    with pytest.raises(UserError, match="has the sparse feature TM_1 in sentence 1, but only features that all"):
         check_dense(sparse, ["TM"])
     # A feature may have this name.
     check_dense(sparse, ["TM_1"])
