@@ -142,11 +142,11 @@ def test_columns_by_name_and_a_shard(small_table: Path, tmp_path: Path) -> None:
     assert f"{description}: is given for two outputs" in rejected
 
 
-def test_parts_are_joined_unless_one_is_of_an_older_run(small_table: Path, tmp_path: Path) -> None:
-    parts, output = [tmp_path / f"part.{number}.gz" for number in (1, 2)], tmp_path / "out.gz"
+def test_shards_are_joined_unless_one_is_of_an_older_run(small_table: Path, tmp_path: Path) -> None:
+    shards, output = [tmp_path / f"part.{number}.gz" for number in (1, 2)], tmp_path / "out.gz"
 
     def annotate(number: int, column: str, model: str = MODEL) -> int:
-        options = ("--columns", column, "--shard", f"{number}/2", "-o", parts[number - 1], "-q")
+        options = ("--columns", column, "--shard", f"{number}/2", "-o", shards[number - 1], "-q")
         return run("annotate", small_table, "-m", model, *options).returncode
 
     assert [annotate(number, "unknown-both") for number in (1, 2)] == [0, 0]
@@ -157,15 +157,15 @@ def test_parts_are_joined_unless_one_is_of_an_older_run(small_table: Path, tmp_p
     assert gzip.decompress(output.read_bytes()).count(b"\n") == 600
     output.unlink()
     assert [annotate(1, "unknown-source"), annotate(2, "unknown-source", "nowhere")] == [0, 1]
-    rejected = error_of(run("join", *parts, "-o", output))
+    rejected = error_of(run("join", *shards, "-o", output))
     assert rejected.startswith(
-        f"phrasescore join: {parts[1]}: does not belong together with {parts[0]}: they differ in columns"
+        f"phrasescore join: {shards[1]}: does not belong together with {shards[0]}: they differ in columns"
     )
-    assert "is an input, which would be lost" in error_of(run("join", *parts, "-o", parts[0]), code=2)
+    assert "is an input, which would be lost" in error_of(run("join", *shards, "-o", shards[0]), code=2)
     assert not output.exists()
 
 
-def test_a_part_of_a_small_table_that_has_no_line(small_table: Path, tmp_path: Path) -> None:
+def test_a_shard_of_a_small_table_that_has_no_line(small_table: Path, tmp_path: Path) -> None:
     done = run("annotate", small_table, "-m", MODEL, "--limit", "1", "--shard", "1/2", "-o", tmp_path / "out")
     assert done.returncode == 0
     assert (tmp_path / "out").read_bytes() == b""
@@ -176,8 +176,8 @@ def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
     # A table this small is scored by one process, whatever --processes is.
     done = run("annotate", small_table, "-m", MODEL, "-o", tmp_path / "out.gz", "--dry-run", "--processes", "32")
     assert done.returncode == 0
-    part = run("annotate", small_table, "-m", MODEL, "-o", tmp_path / "out.gz", "--dry-run", "--shard", "1/2")
-    assert part.returncode == 0
+    shard = run("annotate", small_table, "-m", MODEL, "-o", tmp_path / "out.gz", "--dry-run", "--shard", "1/2")
+    assert shard.returncode == 0
     assert re.fullmatch(
         rb"600 lines; about 2 seconds, \d\.\d GB of memory and 0\.0 MB of output; processes: 1\n", done.stdout
     )

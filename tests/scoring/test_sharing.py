@@ -61,9 +61,9 @@ def test_shards_joined_are_the_whole(expected: bytes, tmp_path: Path, name: str)
     """Shards consist of whole chunks and concatenate to the whole output; surplus shards are empty."""
     joined = tmp_path / name
     for of in (2, 15):
-        parts = [tmp_path / f"{number}.{name}" for number in range(1, of + 1)]
-        lines = [annotated(part, shard=f"{number}/{of}", processes=1) for number, part in enumerate(parts, 1)]
-        joined.write_bytes(b"".join(part.read_bytes() for part in parts))
+        shards = [tmp_path / f"{number}.{name}" for number in range(1, of + 1)]
+        lines = [annotated(shard, shard=f"{number}/{of}", processes=1) for number, shard in enumerate(shards, 1)]
+        joined.write_bytes(b"".join(shard.read_bytes() for shard in shards))
         assert read_bytes(joined) == b"".join(lines) == expected
         assert (b"" in lines) == (of == 15)
 
