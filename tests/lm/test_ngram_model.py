@@ -48,11 +48,11 @@ def test_a_rejection_of_kenlm_may_quote_bytes_that_are_no_text(tmp_path: Path) -
 def test_a_rejection_of_kenlm_may_have_no_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "text").write_bytes(b"a\n")
 
-    class Refuses:
+    class Rejects:
         def __init__(self, name: bytes, config: object) -> None:
             raise OSError(f"Cannot read model '{name!r}' ()")
 
-    monkeypatch.setattr("kenlm.Model", Refuses)
+    monkeypatch.setattr("kenlm.Model", Rejects)
     with pytest.raises(UserError, match=r"text: KenLM cannot read it; give an ARPA file or a KenLM binary$"):
         load_kenlm(tmp_path / "text")
 

@@ -70,10 +70,10 @@ def test_lines_that_are_too_short_for_bleu(words: int, said: list[str], tmp_path
     ] == said
 
 
-def test_names_of_places_are_no_part_of_a_translation(tmp_path: Path) -> None:
-    named = tmp_path / "named"
-    named.write_bytes(b"".join(b"%b\n" % tag_word(line, 0, 0) for line in REFERENCE.read_bytes().splitlines()))
-    assert measure(named, [REFERENCE]) == measure(REFERENCE, [REFERENCE])
+def test_position_tags_are_no_part_of_a_translation(tmp_path: Path) -> None:
+    tagged = tmp_path / "tagged"
+    tagged.write_bytes(b"".join(b"%b\n" % tag_word(line, 0, 0) for line in REFERENCE.read_bytes().splitlines()))
+    assert measure(tagged, [REFERENCE]) == measure(REFERENCE, [REFERENCE])
 
 
 def test_chrf_and_ter_are_those_of_sacrebleu(tmp_path: Path) -> None:
@@ -189,8 +189,8 @@ def test_translations_from_standard_input_are_compared_too(tmp_path: Path) -> No
     _, found = json.loads(piped)["systems"]
     assert found["metrics"]["BLEU"]["score"] == measure(system, [REFERENCE])["BLEU"].score
     assert 0 < found["p_value"] <= 1
-    named = succeed("evaluate", system, *arguments).stdout
-    assert named == piped.replace(b'"standard input"', json.dumps(str(system)).encode())
+    tagged = succeed("evaluate", system, *arguments).stdout
+    assert tagged == piped.replace(b'"standard input"', json.dumps(str(system)).encode())
     noted = succeed("evaluate", system, "--reference", "-", stdin=REFERENCE.read_bytes()).stderr
     assert noted == b"standard input: looks tokenised; if all files are, give --tokenise none\n"
 
