@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from moses_integration.cli import make_parser as make_toolkit_parser
 from phrasescore.cli import lm, make_parser, train
-from phrasescore.cli.options import given_options
+from phrasescore.cli.section_options import given_options
 from phrasescore.configuration import Sections, flags_of, options_of
 from phrasescore.errors import UserError
 from phrasescore.files.documents import parse_toml, read_toml

@@ -16,8 +16,8 @@ from experiments.qualitative.probes import LONG, Probes, Settings
 from experiments.qualitative.word_vectors import output_word_vectors
 from experiments.steps import Json, log
 from phrasescore.cli.console import run_command
-from phrasescore.cli.options import add_section_options, given_options
 from phrasescore.cli.parser import CommandParser
+from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.errors import UserError
 from phrasescore.files import make_folder, require_folder, write_atomically, write_json
 from phrasescore.inspection import phrase_vectors

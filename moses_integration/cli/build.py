@@ -10,6 +10,7 @@ from moses_integration.building.system import BuildConfig, BuildInput, build_sys
 from moses_integration.cli.system_options import add_toolkit_options, toolkit_of
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import require_rereadable
 
@@ -40,7 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text += "(default: true; with --tokenised, keep)"
     group.add_argument("--casing", choices=("lower", "true", "keep"), help=text)
     options.add_switch(group, "--escaped", "the tokenised text has Moses' escapes, such as &apos;")
-    group = options.add_section_options(parser, "models", BuildConfig)
+    group = add_section_options(parser, "models", BuildConfig)
     text = "word alignment of all lines, 0-0 1-2 ..., instead of aligning"
     options.add_path(group, "--alignment", "FILE", text)
     text = "other text, whose phrase pairs go to FOLDER/validation/phrase-table.gz, for `train --validation`"
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
             BuildInput(args.source, args.target, args.alignment, args.validation),
             args.output,
             TextSettings(source, target, tokenise=not args.tokenised, casing=casing, escape=not args.escaped),
-            BuildConfig(**options.given_options(args, BuildConfig)),
+            BuildConfig(**given_options(args, BuildConfig)),
             toolkit.build_tables,
             processes=args.processes,
             toolkit=str(toolkit),

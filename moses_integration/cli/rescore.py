@@ -13,6 +13,7 @@ from moses_integration.rescoring.features import FeatureSpec
 from moses_integration.tuning.tunings import WeightSearch, log_spread
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name, read_lines, require_one_standard_input, require_writable, write_lines
 from phrasescore.model_files import described, files_of_models
@@ -51,7 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     form = "LABEL=[COLUMN:]PATH"
     parser.add_argument("--scorer", type=_scorer, action="append", default=[], metavar=form, help=text)
     options.add_backoff_option(parser, "that of the first KENLM feature of the ini; with --weights that of tuning")
-    tuning = options.add_section_options(parser, "tuning", WeightSearch)
+    tuning = add_section_options(parser, "tuning", WeightSearch)
     system_options.add_seeds_option(tuning, "1 2 3")
     text = "choose the translation with the highest expected BLEU (minimum Bayes risk), not that with the highest "
     text += "total; --weights then chooses so, too"
@@ -98,7 +99,7 @@ def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> N
     ini = system_options.read_ini(args.ini, reporter, outputs=(args.output, args.nbest_output)) if args.ini else None
     with work_folder(None) as folder:
         dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log)
-    search = WeightSearch(**options.given_options(args, WeightSearch))
+    search = WeightSearch(**given_options(args, WeightSearch))
     facts = {
         "source": described(args.source),
         "references": [described(path) for path in args.reference],

@@ -13,6 +13,7 @@ from moses_integration.prepared_text import prepare_dev_set, work_folder
 from moses_integration.tuning.tunings import Tuning, TuningConfig, log_spread
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.errors import naming
 
 
@@ -38,7 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     options.add_path(parser, "--work", "FOLDER", text)
     text = "write weights, BLEU, times and what they depend on as JSON"
     options.add_path(parser, "--report", "FILE", text)
-    tuning = options.add_section_options(parser, "tuning", TuningConfig)
+    tuning = add_section_options(parser, "tuning", TuningConfig)
     system_options.add_seeds_option(tuning, "1")
     system_options.add_prepared_option(parser)
     system_options.add_toolkit_options(parser)
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     ini, toolkit = system_options.open_system(args, reporter, (args.output, args.report), tunes=True)
     ini.require_effective_weights()
     ini.require_valid_at(args.output)
-    config = TuningConfig(**options.given_options(args, TuningConfig))
+    config = TuningConfig(**given_options(args, TuningConfig))
     settings = {**asdict(config), "prepared": args.prepared}
     inputs = tuning_inputs(ini, args.source, args.reference) if args.report or args.work else {}
     report = {"toolkit": str(toolkit), **inputs, "settings": settings}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter, duration
+from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.errors import UsageError, spelled
 from phrasescore.files import (
     STANDARD_STREAM,
@@ -56,7 +57,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     options.add_path(parser, "--report", "FILE", "write counts, settings and checksums as JSON")
     text = "read and score for a few seconds, estimate lines, time, memory and the output's size, and write nothing"
     options.add_switch(parser, "--dry-run", text)
-    options.add_section_options(parser, "annotating", AnnotateConfig)
+    add_section_options(parser, "annotating", AnnotateConfig)
     options.add_device_options(parser)
     options.add_quiet_option(parser)
     parser.set_defaults(run=run)
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.scoring.annotate import annotate, report_on
     from phrasescore.scoring.estimate import estimate
 
-    config, reporter = AnnotateConfig(**options.given_options(args, AnnotateConfig)), Reporter(quiet=args.quiet)
+    config, reporter = AnnotateConfig(**given_options(args, AnnotateConfig)), Reporter(quiet=args.quiet)
     _check_usage(args, config)
     digest = sha256_of_input(args.table) if args.report else None
     scorer = options.load_models(args, reporter)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.files import STANDARD_STREAM, require_writable
 from phrasescore.model_files import files_of_models
 from phrasescore.table.prune import PruneConfig, prune
@@ -36,7 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "reordering table of the system, and the file to write with its lines for the same phrase pairs"
     parser.add_argument("--reordering", type=Path, nargs=2, metavar=("TABLE", "FILE"), help=text)
     options.add_model_option(parser, required=False)
-    options.add_section_options(parser, "pruning", PruneConfig)
+    add_section_options(parser, "pruning", PruneConfig)
     options.add_device_options(parser)
     options.add_quiet_option(parser)
     parser.set_defaults(run=run)
@@ -44,7 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
-    config, reporter = PruneConfig(**options.given_options(args, PruneConfig)), Reporter(quiet=args.quiet)
+    config, reporter = PruneConfig(**given_options(args, PruneConfig)), Reporter(quiet=args.quiet)
     config.check(args.table, has_model=bool(args.models))
     reordering, smaller = args.reordering or (None, None)
     require_writable(args.output, smaller, inputs=(args.table, reordering, *files_of_models(args.models or [])))

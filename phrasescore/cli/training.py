@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import CommandParser
+from phrasescore.cli.section_options import add_section_options, add_settings_help, given_options
 from phrasescore.configuration import Sections, Values, flags_of, parse_change, read_toml
 from phrasescore.errors import UsageError, spelled
 from phrasescore.signals import StopRequest, stop_on_signals
@@ -32,15 +33,15 @@ def add_training_options(
     options.add_device_options(parser, trains=True)
     for name, section in sections.items():
         if flags_of(section):
-            options.add_section_options(parser, name, section, presets)
+            add_section_options(parser, name, section, presets)
     assert isinstance(parser, CommandParser)
-    options.add_settings_help(parser, sections, presets, hidden)
+    add_settings_help(parser, sections, presets, hidden)
     options.add_quiet_option(parser)
 
 
 def given_layers(args: argparse.Namespace, sections: Sections) -> list[Values]:
     """Return the settings of the user: the TOML file, then the command line."""
-    given: Values = {name: options.given_options(args, kind) for name, kind in sections.items()}
+    given: Values = {name: given_options(args, kind) for name, kind in sections.items()}
     for change in args.changes:
         section, key, value = parse_change(change, sections)
         if key in given[section]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, require_writable
 from phrasescore.model_files import files_of_models
@@ -54,7 +55,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "tokenise the input first, by the rules for this language, such as en"
     parser.add_argument("--tokenise", metavar="LANGUAGE", help=text)
     options.add_number(parser, "--batch-size", "sentences per batch", default=64)
-    options.add_section_options(parser, "search", SearchConfig)
+    add_section_options(parser, "search", SearchConfig)
     options.add_device_options(parser)
     options.add_quiet_option(parser)
     parser.set_defaults(run=run)
@@ -62,7 +63,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
-    nbest, given = options.nbest_of(args), options.given_options(args, SearchConfig)
+    nbest, given = options.nbest_of(args), given_options(args, SearchConfig)
     if nbest:
         options.reject_without_effect(args, ["n_best"], f"with {spelled('nbest')}")
         beam = {} if args.sample else {"beam": max(SearchConfig.beam, nbest[1])}
