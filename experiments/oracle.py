@@ -56,9 +56,9 @@ from moses_integration.tuning.bleu import (
     read_dev_set,
     smoothed_bleu,
 )
-from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
 from phrasescore.cli.parser import CommandParser
+from phrasescore.cli.running import run_command
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of, write_json
 from phrasescore.model_files import code_version

@@ -22,9 +22,9 @@ from moses_integration.library import decode, tune
 from moses_integration.metrics import measure
 from moses_integration.tuning.tunings import spread
 from phrasescore import prune
-from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
 from phrasescore.cli.parser import CommandParser
+from phrasescore.cli.running import run_command
 from phrasescore.files import make_folder, read_lines, sha256_of, write_atomically, write_json
 from phrasescore.text import counted
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from phrasescore.cli.console import listening
-from phrasescore.cli.options import run_with_plugins
 from phrasescore.cli.parser import CommandParser
+from phrasescore.cli.running import run_with_plugins
 from phrasescore.configuration import suggestion
 from phrasescore.text import Log, ProgressCallback
 

@@ -13,9 +13,9 @@ from experiments.ablation.summary import shown, summary
 from experiments.data.multi30k import add_origin_option
 from experiments.data.wheels import DEFAULT_CACHE
 from experiments.steps import log
-from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
 from phrasescore.cli.parser import CommandParser
+from phrasescore.cli.running import run_command
 
 CONFIGS = Path(__file__).parent / "configs"
 

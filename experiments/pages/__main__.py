@@ -10,8 +10,8 @@ from experiments.pages.appendix import appendix
 from experiments.pages.idioms import retired_expressions
 from experiments.pages.markers import filled, untraced
 from experiments.pages.results import Results
-from phrasescore.cli.console import run_command
 from phrasescore.cli.parser import CommandParser
+from phrasescore.cli.running import run_command
 from phrasescore.errors import UserError
 from phrasescore.files import write_atomically
 

@@ -15,8 +15,8 @@ from experiments.qualitative.loaded_table import load_table
 from experiments.qualitative.probes import LONG, Probes, Settings
 from experiments.qualitative.word_vectors import output_word_vectors
 from experiments.steps import Json, log
-from phrasescore.cli.console import run_command
 from phrasescore.cli.parser import CommandParser
+from phrasescore.cli.running import run_command
 from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.errors import UserError
 from phrasescore.files import make_folder, require_folder, write_atomically, write_json

@@ -14,8 +14,8 @@ from experiments.seq2seq.phrase_scorers import Tables
 from experiments.seq2seq.report import markdown
 from experiments.seq2seq.translators import Sentences
 from experiments.steps import log
-from phrasescore.cli.console import run_command
 from phrasescore.cli.parser import CommandParser
+from phrasescore.cli.running import run_command
 from phrasescore.errors import UsageError
 
 CONFIGS = Path(__file__).parent / "configs"

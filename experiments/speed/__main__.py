@@ -14,9 +14,9 @@ import torch
 from experiments.machine import machine
 from experiments.markdown import as_markdown, figures
 from experiments.speed import annotation, decoding, scoring, training
-from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
 from phrasescore.cli.parser import CommandParser
+from phrasescore.cli.running import run_command
 from phrasescore.device import choose_device, settle_memory
 from phrasescore.files import make_folder, write_atomically, write_json
 from phrasescore.training.settings import LM_PRESETS, preset_names

@@ -24,9 +24,8 @@ from moses_integration.cli import (
     text_table,
     tune,
 )
-from phrasescore.cli.console import parse_arguments, run_command
-from phrasescore.cli.options import make_command_parser, run_with_plugins
 from phrasescore.cli.parser import CommandParser
+from phrasescore.cli.running import make_command_parser, run_program
 
 _COMMANDS = (
     *(build, tune, decode, evaluate, add_column, estimate_gain, expected_bleu, add_lm, rescore),
@@ -45,10 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
     given = sys.argv[1:] if argv is None else argv
     try:
-        args = parse_arguments(make_parser(), given)
+        return run_program(make_parser(), given)
     except SystemExit as end:
         if end.code and given[:1] == ["ems-hook"]:
             ems_hook.report_failure(end.code)
         raise
-    quiet = getattr(args, "quiet", False)
-    return run_command(f"phrasescore-smt {args.command}", lambda: run_with_plugins(args), quiet=quiet)

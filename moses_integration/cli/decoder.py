@@ -20,7 +20,8 @@ from moses_integration.decoder.settings import MOST, is_on, read_settings
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.context_sections import networks_of
 from phrasescore import __version__
-from phrasescore.cli.console import as_line, run_command
+from phrasescore.cli.console import as_line
+from phrasescore.cli.running import run_command
 from phrasescore.configuration import nearest
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, read_lines, require_writable

@@ -1,8 +1,6 @@
 """The command line: the only module that parses arguments, prints text and chooses exit codes.
 
 Modules that import PyTorch are imported where they are used, so that `--help` and usage errors do not wait for it.
-
-Exit codes: 0 success, 1 failure, 2 usage error, 129, 130 and 143 stopped by SIGHUP, SIGINT and SIGTERM.
 """
 
 from __future__ import annotations
@@ -16,9 +14,8 @@ from phrasescore.files import complete_standard_streams
 complete_standard_streams()
 
 from phrasescore.cli import annotate, check, inspect, lm, prune, score, train, translate
-from phrasescore.cli.console import parse_arguments, run_command
-from phrasescore.cli.options import make_command_parser, run_with_plugins
 from phrasescore.cli.parser import CommandParser
+from phrasescore.cli.running import make_command_parser, run_program
 
 _COMMANDS = (train, annotate, prune, score, translate, check, inspect, lm)
 
@@ -32,7 +29,4 @@ def make_parser() -> CommandParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
-    args = parse_arguments(make_parser(), argv)
-    return run_command(
-        f"phrasescore {args.command}", lambda: run_with_plugins(args), quiet=getattr(args, "quiet", False)
-    )
+    return run_program(make_parser(), argv)

@@ -1,117 +1,23 @@
-"""Run commands: error messages, exit codes, and progress.
-
-Progress is a bar on a terminal, and otherwise occasional lines.
-"""
+"""Messages and progress on standard error. Progress is a bar on a terminal, and otherwise occasional lines."""
 
 from __future__ import annotations
 
-import argparse
-import errno
-import io
-import logging
-import os
-import signal
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
-from phrasescore.errors import UsageError, options_spelled_as_flags, sentence_of
-from phrasescore.files import STDOUT, complete_standard_streams, full_disk_as_error, require_open
-from phrasescore.signals import interrupt_on_signals
 from phrasescore.text import Log, ProgressCallback
 
 _SECONDS_BETWEEN_LINES = 30.0
 _LONGEST_LINE = 900
 """Approximate limit, in characters."""
-
-
-def run_command(name: str, run: Callable[[], int], *, quiet: bool = False) -> int:
-    """Run a command; print an error as one line that begins with `name`; return the exit code.
-
-    Log messages of the library are printed unless `quiet`. SIGTERM and SIGHUP interrupt the command as Ctrl-C does, so
-    that no incomplete file and no child process remains.
-    """
-    complete_standard_streams()
-    try:
-        # Output files requested by users are named by their own error messages.
-        with (
-            options_spelled_as_flags(),
-            interrupt_on_signals(),
-            _log_printed(quiet),
-            full_disk_as_error("standard output or a temporary file"),
-            _closed_stdout_as_error(),
-        ):
-            if isinstance(sys.stdout, io.TextIOWrapper):
-                # Escape characters that the encoding of the terminal does not have.
-                sys.stdout.reconfigure(errors="backslashreplace")
-            code = run()
-            sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        # The reader of the pipe has closed it.
-        _flush_or_discard(sys.stdout)
-        return 1
-    except Exception as error:
-        if (sentence := sentence_of(error)) is None:
-            raise
-        _flush_or_discard(sys.stdout)
-        _print_error(f"{name}: {sentence}")
-        return 2 if isinstance(error, UsageError) else 1
-    except KeyboardInterrupt:
-        _print_error(f"{name}: stopped")
-        return 128 + signal.SIGINT
-
-
-def parse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse a command line. If output such as --help cannot be written completely, an error is printed.
-
-    Raises:
-        SystemExit: the command line is invalid or requests only --help or the version.
-    """
-    complete_standard_streams()
-    printed = io.StringIO()
-
-    def show() -> int:
-        sys.stdout.write(printed.getvalue())
-        return 0
-
-    try:
-        with redirect_stdout(printed):
-            return parser.parse_args(arguments)
-    except SystemExit as end:
-        _flush_or_discard(sys.stderr)
-        raise SystemExit(end.code or run_command(parser.prog, show)) from None
-
-
-@contextmanager
-def _closed_stdout_as_error() -> Iterator[None]:
-    """Convert the error of writing to a closed standard output.
-
-    Raises:
-        UserError: standard output is closed.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno == errno.EBADF:
-            require_open(STDOUT)
-        raise
-
-
-def _print_error(text: str) -> None:
-    """Print a line on standard error, and ignore failures."""
-    with suppress(OSError):
-        print(as_line(text), file=sys.stderr)
-    _flush_or_discard(sys.stderr)
 
 
 def as_line(text: str) -> str:
@@ -127,26 +33,6 @@ def as_line(text: str) -> str:
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
     )
-
-
-def _flush_or_discard(stream: TextIO) -> None:
-    """Flush a standard stream; if that fails, redirect it to the null device, so that Python exits silently."""
-    try:
-        stream.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-@contextmanager
-def _log_printed(quiet: bool) -> Iterator[None]:
-    """Print log messages of the library. A nested command overrides `quiet` of the outer one."""
-    log, handler = logging.getLogger("phrasescore"), logging.Handler(logging.WARNING)
-    handler.emit = lambda record: Reporter(quiet=quiet).log(record.getMessage())  # type: ignore[method-assign]
-    outer, log.handlers = log.handlers, [handler]
-    try:
-        yield
-    finally:
-        log.handlers = outer
 
 
 def duration(seconds: float) -> str:

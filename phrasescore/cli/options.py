@@ -6,47 +6,18 @@ import argparse
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import shtab
 
-from phrasescore import __version__
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.parser import CommandParser
 from phrasescore.configuration import LARGEST
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import STANDARD_STREAM
-from phrasescore.plugins import load_plugins, plugins_blamed
 
 if TYPE_CHECKING:
     from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
     from phrasescore.scoring.scorer import PhraseScorer
-
-
-def make_command_parser(program: str, description: str, commands: Sequence[ModuleType]) -> CommandParser:
-    """Return the parser of a program; each command is a module with `add_parser`."""
-    parser = CommandParser(prog=program, description=description)
-    parser.add_argument("--version", action="version", version=f"{program} {__version__}")
-    shtab.add_argument_to(
-        parser, "--print-completion", help="print a script that lets this shell complete the commands"
-    )
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, prog=program)
-    for command in commands:
-        command.add_parser(subparsers)
-    _let_complete(parser)
-    return parser
-
-
-def _let_complete(parser: argparse.ArgumentParser) -> None:
-    """Mark arguments that shells complete with file or folder names; choices are completed without it."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                _let_complete(command)
-        elif action.type in (Path, path_or_standard_stream):
-            # `shtab` reads this attribute.
-            action.complete = shtab.DIRECTORY if action.metavar == "FOLDER" else shtab.FILE  # type: ignore[attr-defined]
 
 
 def add_path(parser: argparse._ActionsContainer, names: str, metavar: str, text: str, **settings: Any) -> None:
@@ -177,19 +148,10 @@ def add_unnormalised_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_plugin_option(parser: argparse.ArgumentParser) -> None:
-    """Add --plugin; see `run_with_plugins`."""
+    """Add --plugin; see `running.run_with_plugins`."""
     text = "run this Python file first, which registers your own units, attentions, encoders, decoders, optimisers or "
     text += "scorers (docs/plugins.md); may be given several times"
     add_path(parser, "--plugin", "FILE.py", text, action="append", dest="plugins")
-
-
-def run_with_plugins(args: argparse.Namespace) -> int:
-    """Import the plugins, then run the command; return its exit code."""
-    if not getattr(args, "plugins", None):
-        return int(args.run(args))
-    load_plugins(args.plugins)
-    with plugins_blamed():
-        return int(args.run(args))
 
 
 def add_model_option(parser: argparse.ArgumentParser, *, several: bool = True, required: bool = True) -> None:

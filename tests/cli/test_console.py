@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from phrasescore.cli.console import Reporter, parse_arguments, run_command
+from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import CommandParser
+from phrasescore.cli.running import parse_arguments, run_command
 from phrasescore.errors import UserError
 from phrasescore.plugins import plugins_blamed
 from phrasescore.signals import interrupt_on_signals, stop_on_signals
@@ -163,7 +164,8 @@ def test_messages_do_not_land_in_a_file_with_the_descriptor_of_standard_error(tm
     script = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from phrasescore.cli.console import Reporter, run_command\n"
+        "from phrasescore.cli.console import Reporter\n"
+        "from phrasescore.cli.running import run_command\n"
         "from phrasescore.errors import UserError\n"
         "from phrasescore.files import open_output\n"
         "def run():\n"

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from phrasescore.cli.console import run_command
+from phrasescore.cli.running import run_command
 from phrasescore.errors import UserError
 from phrasescore.files.tensors import open_tensors
 from phrasescore.lm.lm_training import prepare as prepare_lm

@@ -98,7 +98,7 @@ def test_a_stopped_step_ends_all_that_it_started(tmp_path: Path, number: signal.
     code = (
         "import signal, sys; from pathlib import Path\n"
         "from moses_integration.toolkits.installation import run_step\n"
-        "from phrasescore.cli.console import run_command\n"
+        "from phrasescore.cli.running import run_command\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         # nohup makes the tests ignore this signal.
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
