@@ -21,6 +21,7 @@ from moses_integration.cli import (
     expected_bleu,
     rescore,
     serve,
+    strip_tags,
     text_table,
     tune,
 )
@@ -29,7 +30,7 @@ from phrasescore.cli.running import make_command_parser, run_program
 
 _COMMANDS = (
     *(build, tune, decode, evaluate, add_column, estimate_gain, expected_bleu, add_lm, rescore),
-    *(serve, text_table, ems_hook),
+    *(serve, text_table, strip_tags, ems_hook),
 )
 
 

@@ -1,4 +1,4 @@
-"""`phrasescore-smt text-table` and `strip-tags`: the per-text phrase table of a text, for Moses' own scripts."""
+"""`phrasescore-smt text-table`: the per-text phrase table of a text, for Moses' own scripts."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from pathlib import Path
 from moses_integration.cli import system_options
 from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.per_text.context_sections import networks_of, require_tuned_for
-from moses_integration.per_text.position_tags import strip_tags
 from moses_integration.prepared_text import prepare_text, work_folder
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.errors import naming
-from phrasescore.files import display_name, require_one_standard_input, require_writable, write_lines
+from phrasescore.files import display_name, require_one_standard_input
 from phrasescore.text import text_lines
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands."""
+    """Add the command."""
     parser = subparsers.add_parser(
         "text-table",
         help="write a per-text phrase table and the indexed text",
@@ -41,24 +40,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     options.add_sharing_options(parser)
     options.add_quiet_option(parser)
     parser.set_defaults(run=run)
-    _add_strip_tags(subparsers)
-
-
-def _add_strip_tags(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subparsers.add_parser(
-        "strip-tags",
-        help="remove position tags from translations",
-        description="Remove the position tags of `text-table` from words that a decoder has copied, in translations, "
-        "n-best lists or any other output.",
-        examples=("moses -f test.indexed/moses.ini < test.indexed/text | phrasescore-smt strip-tags > test.tokens",),
-    )
-    options.add_input(parser, "text", "output of a decoder")
-    options.add_output(parser, "the same without tags (default: standard output)")
-    parser.set_defaults(run=_strip_tags)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `text-table`."""
+    """Run the command."""
     from moses_integration.per_text.indexed_system import write_indexed_system
     from moses_integration.toolkits.moses_tables import check_features, require_moses_words
 
@@ -90,11 +75,4 @@ def run(args: argparse.Namespace) -> int:
         f"{made.ini}: written, with {made.lines:,} lines{a_sentence} for {made.positions:,} positions; decode "
         f"{made.text} with it, by `phrasescore-smt decode --prepared`"
     )
-    return 0
-
-
-def _strip_tags(args: argparse.Namespace) -> int:
-    """Run `strip-tags`."""
-    require_writable(args.output, inputs=[args.text])
-    write_lines(args.output, map(strip_tags, text_lines(args.text)))
     return 0

@@ -13,11 +13,11 @@ from phrasescore.files import complete_standard_streams
 # must not get the descriptor of a standard stream.
 complete_standard_streams()
 
-from phrasescore.cli import annotate, check, inspect, lm, prune, score, train, translate
+from phrasescore.cli import annotate, check, inspect, join, lm, prune, score, train, translate
 from phrasescore.cli.parser import CommandParser
 from phrasescore.cli.running import make_command_parser, run_program
 
-_COMMANDS = (train, annotate, prune, score, translate, check, inspect, lm)
+_COMMANDS = (train, annotate, join, prune, score, translate, check, inspect, lm)
 
 
 def make_parser() -> CommandParser:

@@ -1,4 +1,4 @@
-"""`phrasescore annotate` and `join`: append the scores of a network to every line of a phrase table."""
+"""`phrasescore annotate`: append the scores of a network to every line of a phrase table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DOUBT = (
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands."""
+    """Add the command."""
     parser = subparsers.add_parser(
         "annotate",
         help="append the scores of a network to a phrase table",
@@ -61,27 +61,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     options.add_device_options(parser)
     options.add_quiet_option(parser)
     parser.set_defaults(run=run)
-    parser = subparsers.add_parser(
-        "join",
-        help="join the shards of a table that `annotate --shard` wrote",
-        description="Join the shards of a table that an array of jobs annotated with --shard. Missing, damaged and "
-        "foreign shards are errors.",
-        examples=("phrasescore join part.*.gz -o phrase-table.rnn.gz",),
-    )
-    options.add_path(parser, "shards", "SHARD", "outputs of all jobs, each with its SHARD.shard.json", nargs="+")
-    options.add_output(parser, "table to write, with the suffix of the shards; - for standard output", required=True)
-    options.add_quiet_option(parser)
-    parser.set_defaults(run=_join)
-
-
-def _join(args: argparse.Namespace) -> int:
-    """Run `join`."""
-    from phrasescore.scoring.shards import join_shards, without_descriptions
-
-    shards = without_descriptions(args.shards)
-    lines = join_shards(shards, args.output)
-    Reporter(quiet=args.quiet).log(f"joined {counted(len(shards), 'shard')}: {counted(lines, 'line')}")
-    return 0
 
 
 def run(args: argparse.Namespace) -> int:
