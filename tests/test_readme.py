@@ -19,7 +19,7 @@ import pytest
 
 import phrasescore
 from experiments.pages.commands import PROGRAMS, commands
-from moses_integration.cli.decoder import HELP
+from moses_integration.cli.switches import HELP
 from phrasescore.training.settings import PRESETS, SECTIONS, preset_names
 
 ROOT = Path(__file__).parents[1]

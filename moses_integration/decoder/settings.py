@@ -67,12 +67,8 @@ class DecoderSettings:
     """Whether unknown words without a digit are dropped instead of copied."""
 
 
-Switches = Mapping[str, Sequence[str]]
-"""Values of command-line switches by their long names."""
-
-
-def read_settings(ini: MosesIni, switches: Switches | None = None) -> DecoderSettings:
-    """Return the settings of a moses.ini; a switch overrides the section of its name."""
+def read_settings(ini: MosesIni, switches: Mapping[str, Sequence[str]] | None = None) -> DecoderSettings:
+    """Return the settings of a moses.ini. A switch, with its values by its long name, overrides the section."""
     _check_sections(ini)
     values, default = _Values(ini, switches or {}), DecoderSettings()
     # A pop limit alone selects our search; with an algorithm, the defaults are those of Moses.
@@ -100,7 +96,7 @@ class _Values:
     """The values of settings; of several values of a number the first counts, as in Moses."""
 
     ini: MosesIni
-    switches: Switches
+    switches: Mapping[str, Sequence[str]]
 
     def of(self, name: str) -> Sequence[str]:
         return self.switches.get(name) or self.ini.values(name)

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from moses_integration.cli.decoder import Switches, main
+from moses_integration.cli.decoder import main
+from moses_integration.cli.switches import Switches
 from moses_integration.decoder.pool import translation_line
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, add_columns_in_context
