@@ -45,6 +45,8 @@ OTHER = b"<other>"
 """Replaces unknown words. Escaped text cannot contain it."""
 
 _SCORE = np.dtype([("difference", "<f4"), ("words", "<i4")])
+_SEED = 1
+"""Random seed of the sample of the large corpus, which has as many sentences as the small text."""
 
 
 def select(
@@ -53,7 +55,6 @@ def select(
     share: float,
     order: int,
     outputs: Sequence[str],
-    seed: int = 1,
 ) -> None:
     """Write the best sentences of a large corpus, and print their number for each part.
 
@@ -63,7 +64,6 @@ def select(
         share: maximum fraction of the words of the last side to keep.
         order: order of the models.
         outputs: output files, one per side.
-        seed: random seed of the sample of the corpus, which has as many sentences as the small text.
 
     Raises:
         UserError: a file cannot be read or written, the small text has no words, or `share` is too small.
@@ -72,7 +72,7 @@ def select(
     for side, path in enumerate(small):
         if not any(split_words(sentences[side]) for sentences in small_text):
             raise UserError(f"{path}: has no words; give text of the domain")
-    drawn = sample((sentences for part in large for sentences in lines_abreast(*part)), len(small_text), seed)
+    drawn = sample((sentences for part in large for sentences in lines_abreast(*part)), len(small_text), _SEED)
     with TemporaryDirectory(prefix=".select", dir=Path(outputs[0]).parent) as folder:
         domains = [
             Domain.learn([one[side] for one in small_text], [one[side] for one in drawn], order, Path(folder))
