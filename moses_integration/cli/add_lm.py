@@ -21,7 +21,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="write a moses.ini that uses a neural language model",
         description="Write a copy of a moses.ini with a model of `phrasescore lm train` as a feature of the embedded "
         "decoder: a language model (CSLM), or a joint model (NNJM), which also reads source words. Moses has no such "
-        "feature; with Moses, `rescore` lists with a language model. Tune the result.",
+        "feature; with Moses, `rescore` n-best lists with a language model. Tune the result.",
         examples=("phrasescore-smt add-lm system/tuned.ini --model cslm -o system/moses.cslm.ini",),
     )
     system_options.add_ini(parser)

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     shown = ", ".join(_shown(name, weights) for name in new)
     verdict = "more than noise; tune with it" if found.is_certain else "not more than noise"
     print(
-        f"expected BLEU of {found.sentences:,} lists: {found.without:.2f} without {shown} (of weight 0), "
+        f"expected BLEU of {found.sentences:,} n-best lists: {found.without:.2f} without {shown} (of weight 0), "
         f"{found.with_all:.2f} with: {found.gain:+z.2f}, standard error {found.standard_error:.2f}; {verdict}"
     )
     if args.report:

@@ -42,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     options.add_path(group, "--source", "TEXT", "source sentences, prepared for the system")
     options.add_path(group, "--target", "TEXT", "their translations")
     options.add_path(group, "--alignment", "FILE", "their word alignment, 0-0 1-2 ...")
-    group = parser.add_argument_group("lists")
+    group = parser.add_argument_group("n-best lists")
     text = "sentences to decode, sampled from both folds"
     options.add_number(group, "--sentences", text, default=30_000, least=_FEWEST)
     options.add_number(group, "--seed", "seed of the sampling", default=1, least=0)
@@ -101,8 +101,8 @@ def _summarise(args: argparse.Namespace, ini: MosesIni, trained: Trained, report
     )
     if not len(trained.model.keys_F):
         reporter.log(
-            "training did not improve the held-out lists, so the column will be 1 on every line and useless; more text "
-            "may help"
+            "training did not improve the held-out n-best lists, so the column will be 1 on every line and useless; "
+            "more text may help"
         )
         return
     table = ini.path_of(ini.phrase_table())

@@ -35,7 +35,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     system_options.add_ini(parser)
     system_options.add_dev_set_options(parser)
     system_options.add_ini_output(parser)
-    text = "keep prepared text, logs, lists, and a checkpoint from which the same command resumes"
+    text = "keep prepared text, logs, n-best lists, and a checkpoint from which the same command resumes"
     options.add_path(parser, "--work", "FOLDER", text)
     text = "write weights, BLEU, times and what they depend on as JSON"
     options.add_path(parser, "--report", "FILE", text)

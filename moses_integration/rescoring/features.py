@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from phrasescore.device import Device
     from phrasescore.scoring.scorer import PhraseScorer
 
-_KILLED = "scoring the list: a process was killed, probably because memory ran out; use fewer processes"
+_KILLED = "scoring the n-best list: a process was killed, probably because memory ran out; use fewer processes"
 _AT_ONCE = 4096
 """Phrase pairs of a chunk: enough for large batches, few enough for memory and for an even load of workers."""
 _SPEC = re.compile(rf"({LABEL.pattern})=(?:([a-z-]+):)?(.+)")

@@ -187,7 +187,7 @@ class Rescorer:
         candidates = from_nbest(entries, dev.translations)
         before, oracle = list_bleu(candidates, start), oracle_bleu(candidates)
         origin = "the ini's weights" if ini else "weights of 1"
-        self.log(f"dev BLEU {before:.2f} with {origin}; the best choice from the list has about {oracle:.2f}")
+        self.log(f"dev BLEU {before:.2f} with {origin}; the best choice from the n-best list has about {oracle:.2f}")
         started, processes, tunings = time.monotonic(), self.processes or available_cores(), []
         for seed in seeds:
             tunings.append(tune_on_list(candidates, start, seed, restarts=restarts, processes=processes))

@@ -21,7 +21,7 @@ class WeightSearch:
 class TuningConfig(WeightSearch):
     """Settings of tuning on a dev set, with repeated decoding."""
 
-    nbest: int = option(100, "distinct translations of a list", minimum=1)
+    nbest: int = option(100, "distinct translations of an n-best list", minimum=1)
     iterations: int = option(10, "decodings at most, the first with the weights that the moses.ini has", minimum=2)
 
 

@@ -40,7 +40,7 @@ def test_request_and_result_are_logged(asked_ini: Path, tmp_path: Path, capsys: 
     assert abs(found["gain"]) < 3 * found["standard_error"] + 0.05
     said = capsys.readouterr().out
     without = f"{found['without']:.2f} without TranslationModel0, score 5 (of weight 0)"
-    assert said.startswith(f"expected BLEU of {found['sentences']} lists: {without}")
+    assert said.startswith(f"expected BLEU of {found['sentences']} n-best lists: {without}")
     assert f"{found['gain']:+z.2f}, standard error" in said
     assert said.endswith("; not more than noise\n")
 
