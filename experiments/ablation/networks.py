@@ -258,8 +258,8 @@ class Networks:
             run_phrasescore([*command, "--only-sources-in", *texts, "--report", str(report)])
             return read_json(report, "run this again")
 
-        everything = [depends_on, list(column.options), self._inside(texts), self._tests]
-        self.annotated[name] = self._steps.run(f"annotate.{name}", everything, work)
+        inputs = [depends_on, list(column.options), self._inside(texts), self._tests]
+        self.annotated[name] = self._steps.run(f"annotate.{name}", inputs, work)
         return annotated
 
 

@@ -10,8 +10,9 @@ otherwise the term of t would not be 1, and p not a distribution. Z overflows wh
 gradient earlier, so rows with log Z > 40 are recomputed by logsumexp. Without rounding and gradients all rows use
 logsumexp, because the extra columns would cost more than they save.
 
-Training may estimate Z from a sample of the words (Jean et al. 2015): the frequent words and the predicted ones stand
-for themselves, and each of the m words drawn from the n others stands for n / m words, by ln(n / m) added to its bias.
+Training on a CPU may estimate Z from a sample of the words (Jean et al. 2015). The frequent words and the predicted
+ones stand for themselves. Each of the m words drawn from the n others stands for n / m words: its bias grows by
+ln(n / m).
 
 Legend: A readout vectors, I predicted symbols, V words, W sampled words, r size of a readout vector, p = r + 4 columns
 of the product, O vectors whose Z is too large.
@@ -61,7 +62,7 @@ class WordSoftmax(nn.Module):
         self.product_dtype: torch.dtype | None = None
         """The type of the matrix products; None for that of the weights."""
         self.sampled_words = 0
-        """Words from which training estimates Z: three quarters are the most frequent words; 0 for all words."""
+        """Words from which training on a CPU estimates Z, three quarters of them the most frequent words; 0 for all."""
 
     def log_probs(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> tuple[Tensor, Tensor]:
         """Return ln p of each symbol at its node, [I], and ln sum_v exp(l_v) of each node, [A]."""
@@ -74,7 +75,7 @@ class WordSoftmax(nn.Module):
                 return self.logit(s_Ar, node_I, symbol_I) - log_norm_A[node_I], log_norm_A
             G_Vr: Tensor = self.words.weight
             b_V: Tensor = self.words.bias
-            if self.training and 0 < self.sampled_words < len(b_V):
+            if self.training and _is_on_cpu(s_Ar) and 0 < self.sampled_words < len(b_V):
                 words_W, log_weight_W, symbol_I = _sample(symbol_I, len(b_V), self.sampled_words)
                 G_Vr, b_V = G_Vr.index_select(0, words_W), b_V.index_select(0, words_W) + log_weight_W
             found: tuple[Tensor, Tensor] = _LogProb.apply(
@@ -104,12 +105,12 @@ def _logit(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, node_I: Tensor, symbol_I: Te
 def _sample(symbol_I: Tensor, words: int, size: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return a sample of the words, [W], ln of the number that each stands for, [W], and the symbols in it, [I]."""
     frequent = size - size // 4
-    is_exact_V = torch.arange(words, device=symbol_I.device) < frequent
+    is_exact_V = torch.arange(words) < frequent
     is_exact_V[symbol_I] = True
     exact_W, other_W = is_exact_V.nonzero()[:, 0], (~is_exact_V).nonzero()[:, 0]
-    drawn_W = other_W[torch.randperm(len(other_W), device=other_W.device)[: size - frequent]]
+    drawn_W = other_W[torch.randperm(len(other_W))[: size - frequent]]
     words_W = torch.cat((exact_W, drawn_W))
-    log_weight_W = torch.zeros(len(words_W), device=symbol_I.device)
+    log_weight_W = torch.zeros(len(words_W))
     if len(drawn_W):
         log_weight_W[len(exact_W) :] = math.log(len(other_W) / len(drawn_W))
     return words_W, log_weight_W, torch.searchsorted(exact_W, symbol_I.contiguous())

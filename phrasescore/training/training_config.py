@@ -69,8 +69,8 @@ class TrainingConfig:
     )
     sampled_words: int = setting(
         0,
-        "words from which an update estimates the sum of the softmax: three quarters of them the most frequent words, "
-        "the others a random sample (after Jean et al. 2015); 0: all words",
+        "words from which an update on a CPU estimates the sum of the softmax: three quarters of them the most "
+        "frequent words, the others a random sample (after Jean et al. 2015); 0: all words. A GPU uses all words",
         minimum=0,
     )
     clip: float = setting(
