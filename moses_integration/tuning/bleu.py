@@ -99,9 +99,9 @@ def pairwise_statistics(candidates: Sequence[bytes]) -> NDArray[np.int32]:
 def bleu(statistics: Statistics) -> NDArray[np.float64]:
     """Return BLEU, from 0 to 1, of statistics summed over sentences: [..., 9] -> [...].
 
-    exp(mean_n(ln c_n - ln t_n) + min(0, 1 - R / t_1)); 0 if any c_n is 0. There is no smoothing.
+    (product_n c_n / t_n)^(1/4) * exp(min(0, 1 - R / t_1)); 0 if any c_n is 0. There is no smoothing.
     """
-    return np.where((statistics[..., :-1:2] > 0).all(axis=-1), _geometric_mean(statistics, 0), 0.0)
+    return _geometric_mean(statistics, 0)
 
 
 def smoothed_bleu(statistics: Statistics) -> NDArray[np.float64]:
@@ -114,10 +114,10 @@ def smoothed_bleu(statistics: Statistics) -> NDArray[np.float64]:
 
 def _geometric_mean(statistics: Statistics, added: int) -> NDArray[np.float64]:
     matches, totals = statistics[..., :-1:2] + added, statistics[..., 1:-1:2] + added
-    log_precisions = np.log(np.maximum(matches, 1)) - np.log(np.maximum(totals, 1))
     words, reference = statistics[..., 1], statistics[..., -1]
     brevity = np.where((words == 0) & (reference > 0), -np.inf, 1 - reference / np.maximum(words, 1))
-    mean: NDArray[np.float64] = np.exp(log_precisions.mean(axis=-1) + np.minimum(brevity, 0))
+    product = (matches / np.maximum(totals, 1)).prod(axis=-1)
+    mean: NDArray[np.float64] = np.sqrt(np.sqrt(product)) * np.exp(np.minimum(brevity, 0))
     return mean
 
 

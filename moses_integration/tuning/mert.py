@@ -16,7 +16,7 @@ are scaled, too; the step beyond the first corner is 0.1 like that beyond the la
 weights negligible); corners closer than 0.0001 are not merged and small steps not rounded to 0, so that the reported
 BLEU is exact; and random directions are tried only if the axes give no gain.
 
-Array names: S sentences, K candidates of a sentence in a block, C all candidates, F features, 9 statistics, L lines,
+Array names: S sentences, C all candidates, P candidates of a part of the sentences, F features, 9 statistics, L lines,
 B corners (breakpoints) of all sentences, I = B + 1 intervals, D directions, N starts.
 """
 
@@ -24,7 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
+from itertools import pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -42,9 +43,8 @@ OUTER_STEP = 0.1
 """Step beyond the first and the last corner."""
 NARROWEST = 1e-6
 """Intervals up to this width are ignored: they may be rounding errors, and weights are written with six decimals."""
-BLOCK_CANDIDATES = 16_000
-"""Candidates of a block: arrays then fit in the cache and are smaller than 128 KiB, from which size malloc requests new
-memory from the system each time."""
+PART_CANDIDATES = 32_000
+"""Candidates of a part of the lists, whose arrays should fit in the cache."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -112,184 +112,194 @@ def optimise(
 
 def evaluate(candidates: Candidates, weights_F: Floats) -> float:
     """Return the BLEU, from 0 to 1, of the 1-best candidates under these weights; the first of equals wins."""
-    return _point(Lists(candidates), weights_F, bleu).value
-
-
-class Lists:
-    """The candidates as arrays for the search."""
-
-    def __init__(self, candidates: Candidates) -> None:
-        self.statistics_C9 = candidates.statistics_C9
-        self.blocks = list(_blocks(candidates))
-
-    def scores(self, weights_F: Floats) -> list[Floats]:
-        """Return w . h of every candidate, [S, K] for each block."""
-        return [_weighted_sum(weights_F, block.features_FSK) for block in self.blocks]
-
-    def totals(self, scores: Sequence[Floats]) -> Statistics:
-        """Return the statistics, [9], of the 1-best candidates, summed over the sentences."""
-        best = [
-            np.take_along_axis(block.candidates_SK, scores_SK.argmax(axis=1)[:, np.newaxis], axis=1).ravel()
-            for block, scores_SK in zip(self.blocks, scores, strict=True)
-        ]
-        totals: Statistics = self.statistics_C9[np.concatenate(best)].sum(axis=0, dtype=np.int64)
-        return totals
-
-
-def line_search(
-    lists: Lists, scores: Sequence[Floats], direction_F: Floats, objective: Objective
-) -> tuple[float, float]:
-    """Return the maximum of the objective on a line w + x d, and x, the middle of the first interval that has it.
-
-    `scores` are those of the candidates at w, and `direction_F` is d; the search is fastest along an axis.
-    """
-    lines = _envelopes(lists, scores, direction_F)
-    follows = lines.sentence_L[1:] == lines.sentence_L[:-1]
-    corner_B = -np.diff(lines.height_L)[follows] / np.diff(lines.slope_L)[follows]
-    order_B = corner_B.argsort(kind="stable")
-    corner_B = corner_B[order_B]
-    # The statistics of the leftmost candidates, followed by the changes at each corner.
-    statistics_L9 = lists.statistics_C9[lines.candidate_L]
-    leftmost_9 = statistics_L9[np.append(True, ~follows)].sum(axis=0, keepdims=True)
-    changes_I9 = np.concatenate([leftmost_9, np.diff(statistics_L9, axis=0)[np.flatnonzero(follows)[order_B]]])
-    value_I = objective(changes_I9.cumsum(axis=0))
-    if not len(corner_B):
-        return float(value_I[0]), 0.0
-    value_I[1:-1][np.diff(corner_B) <= NARROWEST] = -1
-    step_I = np.concatenate([corner_B[:1] - OUTER_STEP, (corner_B[:-1] + corner_B[1:]) / 2, corner_B[-1:] + OUTER_STEP])
-    best = value_I.argmax()
-    return float(value_I[best]), float(step_I[best])
+    return Point.at(weights_F, Lists(candidates), bleu).value
 
 
 class Lines(NamedTuple):
-    """The scores of candidates along a direction, ordered by sentence and ascending slope."""
+    """Scores of candidates along a direction; each sentence has one group of lines for x > 0 and one for x < 0.
 
-    sentence_L: Indices
+    The first line of a group is the highest at x = 0; each following line is lower there, and steeper.
+    """
+
+    starts_L: NDArray[np.bool_]
+    """Whether a group starts here."""
     candidate_L: Indices
     slope_L: Floats
     height_L: Floats
     """Score at x = 0."""
 
 
+class Ranked(NamedTuple):
+    """The candidates of a part at a point of weight space, by sentence and descending score."""
+
+    order_P: Indices
+    score_P: Floats
+
+
+class Part:
+    """The candidates of consecutive sentences, few enough that their arrays fit in the cache."""
+
+    def __init__(self, candidates: Candidates, offsets: Indices) -> None:
+        self.candidates = slice(int(offsets[0]), int(offsets[-1]))
+        self._features_FP = np.ascontiguousarray(candidates.features_CF[self.candidates].T)
+        self._largest_F = np.abs(self._features_FP).max(axis=1)
+        self._first_S, self._length_S = offsets[:-1] - offsets[0], np.diff(offsets)
+        self._sentences = [slice(*ends) for ends in pairwise((offsets - offsets[0]).tolist())]
+        self._first_P = self._first_S.repeat(self._length_S)
+        self._number_P = np.arange(len(self._first_P)) - self._first_P
+        # The integers that represent the slopes of a sentence are around this one and above those of earlier sentences.
+        self._range = 2**62 // len(self._length_S)
+        self._middle_P = (np.arange(len(self._length_S)) * self._range + self._range // 2).repeat(self._length_S)
+
+    def ranked(self, weights_F: Floats) -> Ranked:
+        """Rank the candidates of each sentence by w . h; the first of equals comes first."""
+        score_P = _weighted_sums(weights_F, self._features_FP)
+        behind_P = np.maximum.reduceat(score_P, self._first_S).repeat(self._length_S) - score_P
+        # Integers are sorted several times as fast as indices. Non-negative doubles have the same order as their bits;
+        # the lowest bits of the mantissa make room for the number of the candidate.
+        low_bits = (1 << int(self._number_P.max()).bit_length()) - 1
+        key_P = (behind_P.view(np.int64) & ~low_bits) | self._number_P
+        for sentence in self._sentences:
+            key_P[sentence].sort()
+        order_P = (key_P & low_bits) + self._first_P
+        return Ranked(order_P, score_P.take(order_P))
+
+    def best(self, ranked: Ranked) -> Indices:
+        """Return the index of the 1-best candidate of each sentence, [S]."""
+        best_S: Indices = self.candidates.start + ranked.order_P[self._first_S]
+        return best_S
+
+    def lines(self, ranked: Ranked, direction_F: Floats) -> Lines:
+        """Return the lines along a direction that may be in an upper envelope: a few of hundreds.
+
+        For x > 0, a line is never the best if a higher line is at least as steep.
+        """
+        slope_P = self._slopes(direction_F).take(ranked.order_P)
+        # A running maximum of integers is five times as fast as one of doubles; see also `_middle_P`.
+        scale = self._range / 4 / (np.abs(direction_F) @ self._largest_F or 1)
+        offset_P = (slope_P * scale).astype(np.int64)
+        places = []
+        for key_P in (self._middle_P + offset_P, self._middle_P - offset_P):
+            steepest_P = np.maximum.accumulate(key_P)
+            places += [np.zeros(1, np.int64), 1 + (steepest_P[1:] > steepest_P[:-1]).nonzero()[0]]
+        place_L = np.concatenate(places)
+        return Lines(
+            self._number_P.take(place_L) == 0,
+            self.candidates.start + ranked.order_P.take(place_L),
+            slope_P.take(place_L),
+            ranked.score_P.take(place_L),
+        )
+
+    def _slopes(self, direction_F: Floats) -> Floats:
+        axes = direction_F.nonzero()[0]
+        if len(axes) == 1 and direction_F[axes[0]] == 1:
+            slope_P: Floats = self._features_FP[axes[0]]
+            return slope_P
+        return _weighted_sums(direction_F, self._features_FP)
+
+
+class Lists:
+    """The candidates as arrays for the search, without the sentences that have none."""
+
+    def __init__(self, candidates: Candidates) -> None:
+        self.statistics_C9 = candidates.statistics_C9
+        offsets = np.unique(candidates.offsets)
+        cuts = np.unique(offsets.searchsorted([*range(0, len(candidates), PART_CANDIDATES), len(candidates)]))
+        self.parts = [Part(candidates, offsets[first : last + 1]) for first, last in pairwise(cuts)]
+
+    def lines(self, ranked: Sequence[Ranked], directions_DF: Floats) -> Iterator[Lines]:
+        """Yield the lines along each direction that may be in an upper envelope."""
+        # All directions of a part are searched before the next part, because its arrays are in the cache then.
+        lines = [
+            [part.lines(part_ranked, direction_F) for direction_F in directions_DF]
+            for part, part_ranked in zip(self.parts, ranked, strict=True)
+        ]
+        return (Lines._make(map(np.concatenate, zip(*parts, strict=True))) for parts in zip(*lines, strict=True))
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of weight space."""
+
+    weights_F: Floats
+    ranked: list[Ranked]
+    """The candidates of each part."""
+    totals_9: Statistics
+    """The statistics of the 1-best candidates, summed over the sentences."""
+    value: float
+
+    @classmethod
+    def at(cls, weights_F: Floats, lists: Lists, objective: Objective) -> Point:
+        ranked = [part.ranked(weights_F) for part in lists.parts]
+        best_S = np.concatenate([part.best(part_ranked) for part, part_ranked in zip(lists.parts, ranked, strict=True)])
+        totals_9 = lists.statistics_C9[best_S].sum(axis=0, dtype=np.int64)
+        return cls(weights_F, ranked, totals_9, float(objective(totals_9)))
+
+
+def line_search(lists: Lists, origin: Point, directions_DF: Floats, objective: Objective) -> list[tuple[float, float]]:
+    """Return for each direction d the maximum of the objective on the line w + x d, where w is the origin, and x.
+
+    x is the middle of the first interval that has the maximum. The search is fastest along axes.
+    """
+    return [_best_step(lists, origin, lines, objective) for lines in lists.lines(origin.ranked, directions_DF)]
+
+
+def _best_step(lists: Lists, origin: Point, lines: Lines, objective: Objective) -> tuple[float, float]:
+    lines = upper_envelopes(lines)
+    outer_B = (~lines.starts_L).nonzero()[0]
+    if not len(outer_B):
+        return origin.value, 0.0
+    inner_B = outer_B - 1
+    run_B = lines.slope_L.take(outer_B) - lines.slope_L.take(inner_B)
+    corner_B = (lines.height_L.take(inner_B) - lines.height_L.take(outer_B)) / run_B
+    order_B = corner_B.argsort()
+    corner_B = corner_B.take(order_B)
+    # The changes of the statistics at each corner from left to right, after the statistics of the leftmost candidates.
+    statistics_L9 = lists.statistics_C9.take(lines.candidate_L, axis=0)
+    change_B9 = statistics_L9.take(outer_B, axis=0) - statistics_L9.take(inner_B, axis=0)
+    change_B9 *= np.sign(run_B).astype(np.int32)[:, np.newaxis]
+    leftmost_9 = origin.totals_9 - (run_B < 0) @ change_B9
+    totals_9I = np.column_stack([leftmost_9, change_B9.take(order_B, axis=0).T]).cumsum(axis=1)
+    ends = np.concatenate([corner_B[:1] - 2 * OUTER_STEP, corner_B, corner_B[-1:] + 2 * OUTER_STEP])
+    wide = (np.diff(ends) > NARROWEST).nonzero()[0]
+    value_I = objective(totals_9I.take(wide, axis=1).T)
+    best = value_I.argmax()
+    left = wide[best]
+    return float(value_I[best]), float(ends[left : left + 2].mean())
+
+
 def upper_envelopes(lines: Lines) -> Lines:
-    """Return the upper envelope of each sentence; of identical lines, keep that of the first candidate.
+    """Return the lines of each group that are the best for some x.
 
     The upper envelope of lines is the upper hull of the points (slope, height). A point on or below the chord between
     its neighbours is not in the hull, even if a neighbour is not in the hull either. Each round drops all such points
     of all sentences at once; a few rounds suffice.
     """
     while True:
-        together = lines.sentence_L[1:] == lines.sentence_L[:-1]
-        run, rise = np.diff(lines.slope_L), np.diff(lines.height_L)
-        parallel = together & (run == 0)
-        second_wins = (rise > 0) | ((rise == 0) & (lines.candidate_L[1:] < lines.candidate_L[:-1]))
-        dropped = np.zeros(len(lines.sentence_L), bool)
-        dropped[:-1] |= parallel & second_wins
-        dropped[1:] |= parallel & ~second_wins
-        apart = together & (run > 0)
-        dropped[1:-1] |= apart[:-1] & apart[1:] & (rise[:-1] * run[1:] <= rise[1:] * run[:-1])
-        if not dropped.any():
+        run, rise = np.abs(np.diff(lines.slope_L)), np.diff(lines.height_L)
+        kept_L = lines.starts_L.copy()
+        kept_L[:-1] |= lines.starts_L[1:]
+        kept_L[-1] = True
+        kept_L[1:-1] |= rise[:-1] * run[1:] > rise[1:] * run[:-1]
+        places = kept_L.nonzero()[0]
+        if len(places) == len(kept_L):
             return lines
-        lines = Lines._make(column_L[~dropped] for column_L in lines)
+        lines = Lines._make(column_L.take(places) for column_L in lines)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Sentences with lists of similar length as a matrix; shorter lists are padded with their first candidate."""
-
-    sentences_S: Indices
-    candidates_SK: Indices
-    """Indices of the candidates, [S, K]."""
-    features_FSK: Floats
-
-    @cached_property
-    def orders_FSK(self) -> Indices:
-        """Indices into the flattened matrix, sorted by slope along each axis within a sentence."""
-        return np.stack([_order(slopes_SK) for slopes_SK in self.features_FSK])
-
-    def along(self, direction_F: Floats) -> tuple[Floats, Indices]:
-        """Return the slopes along a direction, [S, K], and their order, [S, K] (see `_order`)."""
-        axes = np.flatnonzero(direction_F)
-        if len(axes) == 1 and direction_F[axes[0]] == 1:
-            return self.features_FSK[axes[0]], self.orders_FSK[axes[0]]
-        slopes_SK = _weighted_sum(direction_F, self.features_FSK)
-        return slopes_SK, _order(slopes_SK)
-
-
-def _blocks(candidates: Candidates) -> Iterator[_Block]:
-    """Yield blocks of the sentences with candidates, by ascending length of their lists."""
-    lengths = np.diff(candidates.offsets)
-    waiting = lengths.argsort(kind="stable")[np.count_nonzero(lengths == 0) :]
-    while len(waiting):
-        # The last list of a block is the longest and determines its size.
-        sizes = lengths[waiting] * np.arange(1, len(waiting) + 1)
-        count = max(1, int(np.searchsorted(sizes, BLOCK_CANDIDATES, side="right")))
-        sentences_S, waiting = waiting[:count], waiting[count:]
-        number_K = np.arange(lengths[sentences_S[-1]])
-        numbers_SK = np.where(number_K < lengths[sentences_S, np.newaxis], number_K, 0)
-        candidates_SK = candidates.offsets[sentences_S, np.newaxis] + numbers_SK
-        features_FSK = np.ascontiguousarray(candidates.features_CF[candidates_SK].transpose(2, 0, 1))
-        yield _Block(sentences_S, candidates_SK, features_FSK)
-
-
-def _order(slopes_SK: Floats) -> Indices:
-    """Return indices into the flattened matrix that sort each row by slope."""
-    rows, columns = slopes_SK.shape
-    order_SK: Indices = slopes_SK.argsort(axis=1) + np.arange(rows)[:, np.newaxis] * columns
-    return order_SK
-
-
-def _weighted_sum(weights_F: Floats, features_FSK: Floats) -> Floats:
+def _weighted_sums(weights_F: Floats, features_FC: Floats) -> Floats:
     """Return w . h, summed in a fixed order: equal candidates get equal sums, which BLAS does not guarantee."""
-    total_SK = np.zeros(features_FSK.shape[1:])
-    for weight, feature_SK in zip(weights_F, features_FSK, strict=True):
-        total_SK += weight * feature_SK
-    return total_SK
+    sums_C: Floats = np.einsum("f,fc->c", weights_F, features_FC)
+    return sums_C
 
 
-def _envelopes(lists: Lists, scores: Sequence[Floats], direction_F: Floats) -> Lines:
-    """Return the lines of all upper envelopes."""
-    parts = []
-    for block, scores_SK in zip(lists.blocks, scores, strict=True):
-        slopes_SK, order_SK = block.along(direction_F)
-        # A line is never the best for x > 0 if a steeper line is higher, nor for x < 0 if a less steep line is higher.
-        # Only a few of hundreds of lines remain. Non-negative doubles have the same order as their bits, and NumPy's
-        # running minimum is five times as fast for integers.
-        behind_SK = (scores_SK.max(axis=1, keepdims=True) - scores_SK).view(np.int64).take(order_SK)
-        least_before_SK = np.fmin.accumulate(behind_SK, axis=1)
-        least_after_SK = np.fmin.accumulate(behind_SK[:, ::-1], axis=1)[:, ::-1]
-        found = np.flatnonzero(behind_SK <= np.maximum(least_before_SK, least_after_SK))
-        places = order_SK.ravel()[found]
-        parts.append(
-            Lines(
-                block.sentences_S[found // order_SK.shape[1]],
-                block.candidates_SK.ravel()[places],
-                slopes_SK.ravel()[places],
-                scores_SK.ravel()[places],
-            )
-        )
-    return upper_envelopes(Lines._make(map(np.concatenate, zip(*parts, strict=True))))
-
-
-@dataclass(frozen=True)
-class _Point:
-    """A point of weight space."""
-
-    weights_F: Floats
-    scores: list[Floats]
-    value: float
-
-
-def _point(lists: Lists, weights_F: Floats, objective: Objective) -> _Point:
-    scores = lists.scores(weights_F)
-    return _Point(weights_F, scores, float(objective(lists.totals(scores))))
-
-
-def _best_move(lists: Lists, origin: _Point, lines_DF: Floats, objective: Objective) -> _Point:
+def _best_move(lists: Lists, origin: Point, directions_DF: Floats, objective: Objective) -> Point:
     """Return the best point on the lines through `origin`, or `origin` if no point is better."""
-    found = [(*line_search(lists, origin.scores, line_F, objective), line_F) for line_F in lines_DF]
-    _, step, line_F = max(found, key=itemgetter(0), default=(0.0, 0.0, np.zeros_like(origin.weights_F)))
-    return max(origin, _point(lists, origin.weights_F + step * line_F, objective), key=attrgetter("value"))
+    found = zip(line_search(lists, origin, directions_DF, objective), directions_DF, strict=True)
+    (_, step), direction_F = max(
+        found, key=lambda pair: pair[0][0], default=((0.0, 0.0), np.zeros_like(origin.weights_F))
+    )
+    return max(origin, Point.at(origin.weights_F + step * direction_F, lists, objective), key=attrgetter("value"))
 
 
 def _best_climb(
@@ -308,7 +318,7 @@ def _climb(lists: Lists, start: _Start, objective: Objective, directions: int) -
     number, start_F, seed = start
     generator = np.random.default_rng(seed)
     axes_DF = np.eye(len(start_F))
-    point, ends = _point(lists, start_F, objective), list[_Point]()
+    point, ends = Point.at(start_F, lists, objective), list[Point]()
     while True:
         before = point.value
         point = _best_move(lists, point, axes_DF, objective)
@@ -317,7 +327,7 @@ def _climb(lists: Lists, start: _Start, objective: Objective, directions: int) -
             drawn_DF = generator.normal(size=(directions, len(start_F)))
             point = _best_move(lists, point, drawn_DF, objective)
         if point.value - before <= SMALLEST_GAIN:
-            scaled = [_point(lists, _scaled(end.weights_F), objective) for end in (*ends, point)]
+            scaled = [Point.at(_scaled(end.weights_F), lists, objective) for end in (*ends, point)]
             best = max(scaled, key=attrgetter("value"))
             return best.value, -number, best.weights_F
 

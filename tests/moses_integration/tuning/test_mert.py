@@ -15,10 +15,10 @@ from moses_integration.tuning.bleu import bleu, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import (
     NARROWEST,
-    Lines,
     Lists,
     Objective,
     Optimum,
+    Point,
     evaluate,
     line_search,
     optimise,
@@ -29,6 +29,9 @@ from tests.conftest import MINI
 from tests.moses_integration.tuning.extractor import mert_lists
 
 Floats = NDArray[np.float64]
+
+
+GOOD, BAD = [6, 6, 5, 5, 4, 4, 3, 3, 6], [2, 6, 1, 5, 1, 4, 1, 3, 6]
 
 
 @functools.cache
@@ -87,6 +90,11 @@ def naive_line_search(candidates: Candidates, heights: Floats, slopes: Floats) -
     return max(value_at(candidates, heights, slopes, x) for x in wide)
 
 
+def search_line(lists: Lists, weights_F: Floats, direction_F: Floats, objective: Objective) -> tuple[float, float]:
+    [found] = line_search(lists, Point.at(weights_F, lists, objective), direction_F[np.newaxis], objective)
+    return found
+
+
 @pytest.mark.parametrize(("run", "reported"), [(1, 0.970357), (2, 0.970357), (3, 0.971214)])
 def test_moses_weights_have_the_bleu_that_moses_reported(run: int, reported: float) -> None:
     assert evaluate(moses_lists(run), weights_in(f"run{run}.weights.txt")) == pytest.approx(reported, abs=5e-7)
@@ -110,8 +118,7 @@ def test_the_line_search_is_exact(seed: int, along_an_axis: bool, data: st.DataO
     direction_F = np.eye(3)[seed % 3] if along_an_axis else np.array(data.draw(st.tuples(quarters, quarters, quarters)))
     # Multiples of 1/16, so heights and slopes are exact and ties are ties.
     heights, slopes = candidates.features_CF @ weights_F, candidates.features_CF @ direction_F
-    lists = Lists(candidates)
-    value, step = line_search(lists, lists.scores(weights_F), direction_F, bleu)
+    value, step = search_line(Lists(candidates), weights_F, direction_F, bleu)
     assert value == pytest.approx(naive_line_search(candidates, heights, slopes), rel=1e-12)
     assert value == pytest.approx(value_at(candidates, heights, slopes, step), rel=1e-12)
 
@@ -126,17 +133,10 @@ def test_the_line_search_finds_what_a_fine_grid_finds(seed: int) -> None:
     heights, slopes = candidates.features_CF @ weights_F, candidates.features_CF @ direction_F
     lists = Lists(candidates)
     for objective in (bleu, smoothed_bleu):
-        value, step = line_search(lists, lists.scores(weights_F), direction_F, objective)
+        value, step = search_line(lists, weights_F, direction_F, objective)
         grid = [value_at(candidates, heights, slopes, x, objective) for x in np.linspace(-3, 3, 200)]
         assert value >= max(grid) - 1e-12
         assert value == pytest.approx(value_at(candidates, heights, slopes, step, objective), rel=1e-12)
-
-
-@pytest.mark.parametrize("candidate", [[4, 2, 3], [2, 4, 3], [3, 4, 2]])
-def test_of_identical_lines_the_first_candidate_s_is_kept(candidate: list[int]) -> None:
-    """Of identical lines, the first candidate's is kept, in whatever order sorting puts them."""
-    lines = Lines(np.zeros(3, np.int64), np.array(candidate), np.ones(3), np.full(3, 5.0))
-    assert upper_envelopes(lines).candidate_L.tolist() == [2]
 
 
 def test_the_size_of_the_weights_that_a_search_starts_from_does_not_matter() -> None:
@@ -150,37 +150,37 @@ small = st.integers(-3, 3).map(float)
 
 @given(st.lists(st.lists(st.tuples(small, small), min_size=1, max_size=12), min_size=1, max_size=4))
 def test_the_envelope_is_the_highest_line_everywhere(sentences: list[list[tuple[float, float]]]) -> None:
-    rows = sorted(
-        (s, slope, height, s * 100 + i) for s, lines in enumerate(sentences) for i, (slope, height) in enumerate(lines)
-    )
-    sentence, slope, height, candidate = map(np.array, zip(*rows, strict=True))
-    kept = upper_envelopes(Lines(sentence, candidate, slope, height))
-    for s, lines in enumerate(sentences):
-        mine = kept.sentence_L == s
-        envelope = list(zip(kept.slope_L[mine].tolist(), kept.height_L[mine].tolist(), strict=True))
-        for x in np.linspace(-7, 7, 57):
-            assert max(h + x * m for m, h in envelope) == pytest.approx(max(h + x * m for m, h in lines), abs=1e-12)
-        # The envelope is minimal: slopes increase, and so do the points where each line begins.
-        slopes, corners = (
-            np.array(envelope)[:, 0],
-            -np.diff(np.array(envelope)[:, 1]) / np.diff(np.array(envelope)[:, 0]),
-        )
-        assert (np.diff(slopes) > 0).all()
-        assert (np.diff(corners) > 0).all()
-        # Of identical lines, the first is kept.
-        assert (kept.candidate_L[mine] - 100 * s).tolist() == [lines.index(line) for line in envelope]
+    # Statistics differ, because a list holds equal candidates only once.
+    candidates = candidates_of(sentences, [[[*GOOD[:8], i] for i in range(len(lines))] for lines in sentences])
+    lists, slope_F, height_F = Lists(candidates), np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    [lines] = lists.lines(Point.at(height_F, lists, bleu).ranked, slope_F[np.newaxis])
+    kept = upper_envelopes(lines)
+    groups = np.split(np.arange(len(kept.starts_L)), kept.starts_L.nonzero()[0])[1:]
+    rights, lefts = groups[: len(sentences)], groups[len(sentences) :]
+    for s, (lines_of_s, right, left) in enumerate(zip(sentences, rights, lefts, strict=True)):
+        for sign, group in ((1, right), (-1, left)):
+            slopes, heights = kept.slope_L[group], kept.height_L[group]
+            for x in sign * np.linspace(0, 7, 29):
+                assert (heights + x * slopes).max() == max(h + x * m for m, h in lines_of_s)
+            # The envelope is minimal: lines become steeper, and each is the best from a later corner on.
+            corners = -np.diff(heights) / np.diff(slopes)
+            assert (np.diff(sign * slopes) > 0).all()
+            assert (np.diff(sign * corners) > 0).all()
+            # Of identical lines, the first is kept.
+            first = candidates.of_sentence(s).start
+            found = [lines_of_s.index((m, h)) for m, h in zip(slopes.tolist(), heights.tolist(), strict=True)]
+            assert (kept.candidate_L[group] - first).tolist() == found
 
 
-def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     candidates = random_candidates(1, sentences=40, longest=25, features=3)
     weights_F, whole = np.array([0.25, -0.5, 1.0]), Lists(candidates)
-    monkeypatch.setattr(mert, "BLOCK_CANDIDATES", 60)
+    monkeypatch.setattr(mert, "PART_CANDIDATES", 60)
     split = Lists(candidates)
-    assert len(whole.blocks) == 1
-    assert len(split.blocks) > 5
+    assert len(whole.parts) == 1
+    assert len(split.parts) > 5
     for direction_F in (*np.eye(3), np.array([1.0, 2.0, -1.0])):
-        results = [line_search(lists, lists.scores(weights_F), direction_F, bleu) for lists in (whole, split)]
-        assert results[0] == results[1]
+        assert search_line(whole, weights_F, direction_F, bleu) == search_line(split, weights_F, direction_F, bleu)
 
 
 def test_the_hidden_solution_is_found() -> None:
@@ -240,9 +240,6 @@ def test_random_directions_lead_out_of_corners() -> None:
     assert more.bleu > axes.bleu
 
 
-GOOD, BAD = [6, 6, 5, 5, 4, 4, 3, 3, 6], [2, 6, 1, 5, 1, 4, 1, 3, 6]
-
-
 def test_without_any_4_gram_the_smoothed_bleu_decides() -> None:
     better, worse = [5, 6, 3, 5, 1, 4, 0, 3, 6], [2, 6, 1, 5, 0, 4, 0, 3, 6]
     candidates = candidates_of([[[1, 0], [0, 1]]] * 2, [[worse, better]] * 2)
@@ -280,8 +277,7 @@ def test_the_first_of_equally_good_candidates_counts() -> None:
     candidates = candidates_of([[[1, 0], [1, 0], [0, 1]]], [[GOOD, BAD, BAD]])
     assert evaluate(candidates, np.array([1.0, 1.0])) == 1
     assert evaluate(candidates, np.array([0.0, 1.0])) < 1
-    lists = Lists(candidates)
-    assert line_search(lists, lists.scores(np.array([0.0, 1.0])), np.array([1.0, 0.0]), bleu)[0] == 1
+    assert search_line(Lists(candidates), np.array([0.0, 1.0]), np.array([1.0, 0.0]), bleu)[0] == 1
 
 
 def test_faulty_arguments() -> None:
