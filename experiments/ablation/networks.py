@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from experiments.ablation.config import Config
-from experiments.ablation.rows import CONTEXT, CSLM, NNJM, PAIR_FUNCTION, REVERSE, S2S, Column, Row
+from experiments.ablation.rows import CHANNEL, CONTEXT, CSLM, NNJM, PAIR_FUNCTION, REVERSE, S2S, Column, Row
 from experiments.steps import Json, Steps, run_phrasescore, run_toolkit
 from experiments.training import train
 from moses_integration.building.system import VALIDATION
@@ -105,7 +105,7 @@ class Networks:
     def scorers(self, row: Row) -> list[FeatureSpec]:
         """Return the features that rescore n-best lists of a row; train them if necessary."""
         column = UNNORMALISED if self._config.scoring.unnormalised else None
-        known = {"CSLM": (CSLM, column), "S2S": (S2S, None)}
+        known = {"CSLM": (CSLM, column), "S2S": (S2S, None), "CHANNEL": (CHANNEL, None)}
         specs = []
         for label in row.listed:
             name, column = known[label]
@@ -198,10 +198,11 @@ class Networks:
             texts = [options.pop("--target"), "--validation", options.pop("--validation-target")]
             return ["lm", "train", *texts, *chain(*options.items()), *_seeded(config.language_model, training)]
         command = ["train"]
-        if kind == S2S:
+        if kind in (S2S, CHANNEL):
             for side in ("source", "target"):
                 command += [f"--{side}", self._text("train", side), f"--validation-{side}", self._text("dev", side)]
-            return [*command, *_seeded(config.sentence_network, training)]
+            command += _seeded(config.sentence_network, training)
+            return [*command, "--direction", "source-given-target"] if kind == CHANNEL else command
         if kind == CONTEXT:
             return [*command, *chain(*self._aligned().items()), *_seeded(config.context_network, training)]
         command += [str(system / PHRASE_TABLE), "--validation", str(system / VALIDATION / PHRASE_TABLE)]

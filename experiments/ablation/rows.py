@@ -20,11 +20,13 @@ PARTS = {
     "NNJM": "a joint model as a feature of the decoder: a neural language model that also reads source words",
     "RESCORING": "with CSLM: not in the decoder, but added to its n-best lists",
     "S2S": "added to the n-best lists: ln p(sentence) of an encoder-decoder trained on sentences",
+    "CHANNEL": "added to the n-best lists: ln p(source sentence | target sentence) of a second encoder-decoder",
     "MERGED": "with S2S: the lists are united with those of the encoder-decoder",
-    "MBR": "with RESCORING or S2S: minimum Bayes risk selects from the lists",
+    "MBR": "with RESCORING, S2S or CHANNEL: minimum Bayes risk selects from the lists",
 }
 """Descriptions of the parts."""
-RNN, REVERSE, PAIR_FUNCTION, CONTEXT, CSLM, NNJM, S2S = "rnn", "reverse", "xbleu", "ctx", "cslm", "nnjm", "s2s"
+RNN, REVERSE, PAIR_FUNCTION, CONTEXT, CSLM, NNJM = "rnn", "reverse", "xbleu", "ctx", "cslm", "nnjm"
+S2S, CHANNEL = "s2s", "channel"
 """Names of the networks, and of the phrase-pair model that is trained for expected BLEU, in the first training."""
 ENSEMBLE = 3
 """Networks of an ensemble: those of the first trainings."""
@@ -40,7 +42,7 @@ _NEEDED = {
     "ENSEMBLE": ["RNN", "CTX"],
     "RESCORING": ["CSLM"],
     "MERGED": ["S2S"],
-    "MBR": ["RESCORING", "S2S"],
+    "MBR": ["RESCORING", "S2S", "CHANNEL"],
     **{side: ["RNN"] for side in _SIDES},
 }
 """Parts that modify another part, and the parts of which the row must have one."""
@@ -117,7 +119,8 @@ class Row:
     @property
     def listed(self) -> tuple[str, ...]:
         """The networks that rescore n-best lists instead of being used in the decoder."""
-        return (*(["CSLM"] if "RESCORING" in self.parts else []), *(["S2S"] if "S2S" in self.parts else []))
+        parts = {"CSLM": "RESCORING", "S2S": "S2S", "CHANNEL": "CHANNEL"}
+        return tuple(label for label, part in parts.items() if part in self.parts)
 
     @property
     def decoded(self) -> Row:

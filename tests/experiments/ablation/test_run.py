@@ -32,15 +32,15 @@ from phrasescore.errors import UserError
 
 pytestmark = pytest.mark.timeout(300)
 
-RESCORED, CONTEXT = "+RNN+CSLM+RESCORING+S2S", "+NNJM+XBLEU+CTX+ENSEMBLE"
+RESCORED, CONTEXT = "+RNN+CSLM+RESCORING+S2S+CHANNEL", "+NNJM+XBLEU+CTX+ENSEMBLE"
 MERGED = "+S2S+MERGED+MBR"
 CONFIG = """\
 title = "Captions"
 toolkit = "embedded"
 seeds = [1]
 rows = [
-    "baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S", "+RNN+REVERSE+ENSEMBLE", "+NNJM+XBLEU+CTX+ENSEMBLE",
-    "+S2S+MERGED+MBR",
+    "baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S+CHANNEL", "+RNN+REVERSE+ENSEMBLE",
+    "+NNJM+XBLEU+CTX+ENSEMBLE", "+S2S+MERGED+MBR",
 ]
 [data]
 test = ["2016", "2017"]
@@ -214,7 +214,7 @@ def test_a_row_has_the_features_that_its_name_says(ran: Ran) -> None:
     assert [len(found["TranslationModel0"]) for found in weights.values()] == [4, 5, 6, 5, 6, 6, 4]
     for label, row in (("CSLM0", "+RNN+CSLM+WP"), ("NNJM0", CONTEXT)):
         assert [name for name, found in weights.items() if label in found] == [row]
-    assert {"CSLM", "S2S"} <= weights[RESCORED].keys()
+    assert {"CSLM", "S2S", "CHANNEL"} <= weights[RESCORED].keys()
 
 
 def test_the_decoder_is_set_as_the_configuration_says(ran: Ran) -> None:
@@ -289,7 +289,7 @@ def test_networks_are_trained_for_the_rows(ran: Ran) -> None:
     networks = ran.report["networks"]
     seeds = {name: network["config"]["training"]["seed"] for name, network in networks.items()}
     ensembles = {"rnn": 2, "rnn-2": 3, "rnn-3": 4, "ctx": 1, "ctx-2": 2, "ctx-3": 3}
-    assert seeds == {**ensembles, "reverse": 2, "cslm": 1, "nnjm": 1, "s2s": 1}
+    assert seeds == {**ensembles, "reverse": 2, "cslm": 1, "nnjm": 1, "s2s": 1, "channel": 1}
     for name, network in networks.items():
         assert network["weights_sha256"] == digest(ran.folder / name / "weights.safetensors")
     assert [one["unnormalised"] for one in networks["cslm"]["perplexities"]] == [False, True]
