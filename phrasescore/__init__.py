@@ -58,7 +58,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 # GNU OpenMP threads spin for milliseconds after each operation. If other processes run on the machine, spinning threads
 # take CPU time from the thread that they wait for, which slows everything down many times. Spinning for microseconds
 # costs nothing on an idle machine. Set this before torch is imported.
-os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 _NAMES = {
     "errors": "UserError",
