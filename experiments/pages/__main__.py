@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from experiments.drawing import shown
 from experiments.pages.appendix import appendix
 from experiments.pages.idioms import retired_expressions
 from experiments.pages.markers import filled, untraced
@@ -48,7 +49,9 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
         new, pictures = filled(text, page, results)
         wanted |= {page: new.encode(), **pictures}
         untraceable += [f"{page.relative_to(root)}:{line}: {figure}" for line, figure in untraced(text)]
-    differing = [path for path, content in wanted.items() if not path.exists() or path.read_bytes() != content]
+    differing = [
+        path for path, content in wanted.items() if not path.exists() or shown(path.read_bytes()) != shown(content)
+    ]
     if not args.check:
         for path in differing:
             write_atomically(path, wanted[path])
