@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from phrasescore.device import Device, Precision, choose_device, fetch, on_device
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError
 from phrasescore.model_files import require_log_probs
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.nn.batch import PairBatch
@@ -83,7 +83,7 @@ class EncoderDecoderScorer(PhraseScorer):
         super().__init__([one.folder for one in self.models], device)
         self.direction = model.direction
         self.networks = [one.network.to(device.torch_device) for one in self.models]
-        self.in_context = all(network.config.in_context for network in self.networks)
+        self.in_context = model.network.config.in_context
         self.unit = model.unit
         self.factors = model.factors
         self._multiply_in(device.product_dtype)
@@ -105,15 +105,6 @@ class EncoderDecoderScorer(PhraseScorer):
     @property
     def fingerprint(self) -> str:
         return fingerprint_of([model.weights_digest for model in self.models])
-
-    @property
-    def note(self) -> str | None:
-        if not any(network.config.in_context for network in self.networks):
-            return None
-        return (
-            f"{self.name}: was trained in context but scores these phrases without their sentences; "
-            f"`tune` with {spelled('in_context')} gives it the sentences"
-        )
 
     def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
         pairs, columns = self.encode(occurrences), columns or self.columns[:1]
@@ -247,13 +238,14 @@ def _require_compatible(models: Sequence[TrainedModel]) -> None:
     for model in models:
         for name, one, other in (
             ("direction", model.direction, first.direction),
+            ("kind of training data", model.network.config.in_context, first.network.config.in_context),
             ("choice of factors", model.factors or SURFACE, first.factors or SURFACE),
             ("vocabulary", model.vocabulary_digests, first.vocabulary_digests),
         ):
             if one != other:
                 raise UserError(
                     f"{model.folder}: has another {name} than {first.folder}; average only networks of one direction "
-                    "that were trained on the same table"
+                    "that were trained on the same data"
                 )
 
 

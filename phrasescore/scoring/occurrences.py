@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
 from phrasescore.table.entry import Factors, LineFault, check_length
-from phrasescore.words import join_words
+from phrasescore.words import join_words, split_words
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,17 @@ class Occurrences:
     """Words, separated by single spaces, as in the phrase table that the scorer was trained on."""
     targets: Sequence[bytes]
     context: Context | None = None
+    """None for phrases alone."""
 
     def __len__(self) -> int:
         return len(self.targets)
+
+    def in_context(self) -> Context:
+        """Return the context of each phrase; a phrase alone is its own sentence."""
+        if self.context is not None:
+            return self.context
+        length_N = np.array([len(split_words(source)) for source in self.sources], np.int64)
+        return Context(self.sources, np.arange(len(self)), np.zeros_like(length_N), length_N)
 
     def chunks(self, size: int) -> Iterator[Occurrences]:
         for first in range(0, len(self), size):

@@ -79,8 +79,13 @@ class PhraseScorer(ABC, Reloadable):
 
     @property
     def note(self) -> str | None:
-        """A warning about scoring phrases without their sentences, None if there is none."""
-        return None
+        """A warning about scoring phrases without their sentences, None if the scorer needs none."""
+        if not self.in_context:
+            return None
+        return (
+            f"{self.name}: conditions on the sentence but scores these phrases without their sentences; "
+            f"`tune` with {spelled('in_context')} gives it the sentences"
+        )
 
     def column(self, name: str) -> Column:
         for column in self.columns:

@@ -437,7 +437,7 @@ def test_a_column_of_phrases_alone_is_not_what_it_was_trained_for(
     annotate = ["annotate", str(MINI / "phrase-table.gz"), "--limit", "3", "-o", str(tmp_path / "out.gz")]
     assert phrasescore([*annotate, "-m", str(network), "--device", "cpu"]) == 0
     logged = capsys.readouterr().err
-    assert f"{network}: was trained in context but scores these phrases without their sentences" in logged
+    assert f"{network}: conditions on the sentence but scores these phrases without their sentences" in logged
 
 
 def test_no_output_takes_the_place_of_a_network(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from moses_integration.per_text.position_tags import MARK
+from tests.cli.running import run as phrasescore
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import run, succeed
 
@@ -31,7 +32,7 @@ class RemainderScorer(PhraseScorer):
         return hashlib.sha256((self.folders[0] / "config.json").read_bytes()).hexdigest()
 
     def score(self, occurrences, columns=()):
-        context = occurrences.context
+        context = occurrences.in_context()
         words_N = np.array([len(context.sentences[number].split()) for number in context.sentence_N])
         for source, number, start, end in zip(
             occurrences.sources, context.sentence_N, context.start_N, context.end_N, strict=True
@@ -78,6 +79,16 @@ def test_a_per_text_table_has_its_values(tmp_path: Path) -> None:
         words = source.split()
         tagged, *_ = (word for word in words if MARK in word)
         assert math.log(float(scores.split()[4])) == pytest.approx(len(words) / length_of[tagged] - 1, abs=1e-6)
+
+
+def test_alone_a_phrase_is_its_own_sentence(tmp_path: Path) -> None:
+    _, model, *plugin = write_scorer(tmp_path, in_context=True)
+    output = tmp_path / "out.gz"
+    done = phrasescore("annotate", MINI / "phrase-table.gz", "-m", model, *plugin, "--limit", "3", "-o", output)
+    assert done.returncode == 0
+    assert b"model: conditions on the sentence but scores these phrases without their sentences; `tune`" in done.stderr
+    lines = gzip.decompress(output.read_bytes()).splitlines()
+    assert [line.split(b" ||| ")[2].split()[4] for line in lines] == [b"1"] * 3
 
 
 def test_its_gain_is_estimated(tmp_path: Path) -> None:
