@@ -105,13 +105,11 @@ class Networks:
     def scorers(self, row: Row) -> list[FeatureSpec]:
         """Return the features that rescore n-best lists of a row; train them if necessary."""
         column = UNNORMALISED if self._config.scoring.unnormalised else None
-        known = {"CSLM": (CSLM, column), "S2S": (S2S, None), "CHANNEL": (CHANNEL, None)}
         specs = []
         for label in row.listed:
-            name, column = known[label]
-            [network] = row.networks(name)
+            [network] = row.networks(label.lower())
             self._train(network)
-            specs.append(FeatureSpec(label, self._folder / network, column))
+            specs.append(FeatureSpec(label, self._folder / network, column if label == "CSLM" else None))
         return specs
 
     def sentence_lists(self, row: Row, part: str, source: Path) -> Path:
