@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from phrasescore.device import on_device
 from phrasescore.errors import UserError
 from phrasescore.nn.architecture import Biases, ModelConfig
 from phrasescore.nn.attention import ATTENTIONS, Attention, register_attention
@@ -211,8 +212,9 @@ def additions() -> Iterator[None]:
             sources.grid()
 
         def forward(self, sources: SourceBatch) -> EncodedSource:
-            symbol_SL, real_SL = sources.grid()
-            word_SL = torch.from_numpy(sources.closed.ids).long()[symbol_SL]
+            device = self.embedding.words.weight.device
+            symbol_SL, real_SL = on_device(sources.grid(), device)
+            word_SL = torch.from_numpy(sources.closed.ids).long().to(device)[symbol_SL]
             e_SLm = self.embedding(word_SL) * real_SL[:, :, None]
             return EncodedSource(torch.tanh(self.summary(e_SLm.sum(1))), annotations_SLd=e_SLm, real_SL=real_SL)
 
