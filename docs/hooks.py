@@ -1,8 +1,9 @@
-"""MkDocs hook: show the notebook as a page, with its recorded outputs."""
+"""MkDocs hooks: show the notebook as a page, with its recorded outputs; keep numbers with ± on one line."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Let the links of other pages lead to that page."""
     return markdown.replace(f"({NOTEBOOK})", f"({_PAGE})")
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Do not break lines around ± in tables."""
+    return re.sub(r"(<td>[\d.]+) ± ", r"\1&nbsp;±&nbsp;", html)
 
 
 def _as_markdown(cell: dict[str, Any]) -> str:
