@@ -70,7 +70,8 @@ def _row(parser: CommandParser, action: argparse.Action) -> tuple[str, str, str]
     values = formatter._format_args(action, formatter._get_default_metavar_for_optional(action))
     names = list(action.option_strings) or [values]
     if action.option_strings and action.nargs != 0:
-        names[-1] += f" {values}"
+        # With spaces, because a browser breaks no line after a comma.
+        names[-1] += f" {values.replace(',', ', ')}"
     text, has_default, default = formatter._expand_help(action).rpartition(_DEFAULT)
     if not has_default:
         text, default = default, "required" if action.required else ""
