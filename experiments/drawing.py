@@ -70,7 +70,7 @@ def dot_plot(label: str, figures: Mapping[str, Mapping[str, float]]) -> bytes:
     """
     systems = list(dict.fromkeys(system for values in figures.values() for system in values))
     left = _LETTER * max(map(len, figures)) + 0.2
-    with drawing(8, 0.55 * len(figures) + 1.1, (left, 0.24, 0.42, 0.43)) as (figure, axes):
+    with drawing(6, 0.55 * len(figures) + 1.1, (left, 0.24, 0.42, 0.43)) as (figure, axes):
         for number, system in enumerate(systems):
             offset = _SPREAD * (number - (len(systems) - 1) / 2)
             dots = [(values[system], line + offset) for line, values in enumerate(figures.values()) if system in values]
