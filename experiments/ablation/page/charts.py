@@ -48,7 +48,7 @@ def learning_chart(name: str, network: Json) -> Markup:
     # The loss that selects the weights comes first.
     columns = {"training_loss": "training", f"validation.per_{unit}": "dev set", f"held_out.per_{unit}": "held out"}
     losses = losses.reindex(columns=list(columns)).rename(columns=columns).dropna(axis="columns", how="all")
-    with drawing(_WIDTH, 3, (0.6, 0.15, 0.5, 0.35)) as (figure, axes):
+    with drawing(_WIDTH, 3, (0.8, 0.3, 0.5, 0.35)) as (figure, axes):
         for colour, (what, values) in zip(COLOURS, losses.items(), strict=False):
             axes.plot(values.dropna(), ".-", color=colour, linewidth=1.6, label=what)
         for loss in losses.drop(columns="training", errors="ignore").loc[best].iloc[:1]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -135,11 +136,17 @@ def _turned(selection: Selection) -> list[list[str]]:
     return [list(line) for line in zip(selection.head(), *selection.body(), strict=True)]
 
 
+def _breakable(name: str) -> Markup:
+    """Return a name that a browser may break before its parts, as +RNN+CSLM and LexicalReordering0."""
+    return Markup("<wbr>").join(re.split(r"(?=\+)|(?<=[a-z])(?=[A-Z])", name))
+
+
 def write_page(report: Json, folder: Path) -> None:
     """Write report.html about an ablation into its folder."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
     )
+    environment.filters["breakable"] = _breakable
     environment.trim_blocks = environment.lstrip_blocks = True
     page = environment.get_template("page.html").render(page=AblationPage(folder, report), version=__version__)
     write_atomically(folder / "report.html", page.encode("utf-8", "replace"))
