@@ -67,11 +67,11 @@ def _table(parser: CommandParser, actions: Iterable[argparse.Action]) -> str:
 
 def _row(parser: CommandParser, action: argparse.Action) -> tuple[str, str, str]:
     formatter = parser._get_formatter()
-    values = formatter._format_args(action, formatter._get_default_metavar_for_optional(action))
+    # With spaces, because a browser breaks no line after a comma.
+    values = formatter._format_args(action, formatter._get_default_metavar_for_optional(action)).replace(",", ", ")
     names = list(action.option_strings) or [values]
     if action.option_strings and action.nargs != 0:
-        # With spaces, because a browser breaks no line after a comma.
-        names[-1] += f" {values.replace(',', ', ')}"
+        names[-1] += f" {values}"
     text, has_default, default = formatter._expand_help(action).rpartition(_DEFAULT)
     if not has_default:
         text, default = default, "required" if action.required else ""

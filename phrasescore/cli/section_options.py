@@ -71,7 +71,8 @@ def add_settings_help(
         for name, item in options_of(section).items():
             if not item.metadata["flag"] and name not in hidden:
                 allowed, kind = choices(kinds[name]), scalar_type(kinds[name])
-                value = "|".join(allowed) if allowed else "true|false" if kind is bool else _METAVARS[kind]
+                allowed = ("true", "false") if kind is bool else allowed
+                value = f"{{{','.join(allowed)}}}" if allowed else _METAVARS[kind]
                 parser.add_setting(f"{title}.{name}={value}", _help(item, title, presets))
 
 

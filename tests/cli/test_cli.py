@@ -728,7 +728,7 @@ def test_help_needs_no_torch(command: str) -> None:
             "--max-updates N",
             "none with attention, cho2014, plain, transformer; auto with context, small",
         ),
-        ("train", "model.feed_word=true|false", "true"),
+        ("train", "model.feed_word={true,false}", "true"),
         ("train", "--seed N", "1"),
         ("lm train", "model.first_hidden=N", "1536 with cho2014; 384 with small"),
         ("translate", "--beam N", "5"),
