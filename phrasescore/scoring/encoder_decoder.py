@@ -83,7 +83,7 @@ class EncoderDecoderScorer(PhraseScorer):
         super().__init__([one.folder for one in self.models], device)
         self.direction = model.direction
         self.networks = [one.network.to(device.torch_device) for one in self.models]
-        self.in_context = model.network.config.in_context
+        self.in_context = all(network.config.in_context for network in self.networks)
         self.unit = model.unit
         self.factors = model.factors
         self._multiply_in(device.product_dtype)
