@@ -31,7 +31,7 @@ _SENTENCES_AT_ONCE = 20
 
 @dataclass
 class ContextColumns:
-    """Computes the default column of a scorer for each phrase pair at each position of a text."""
+    """Computes the column of a scorer for each phrase pair at each position of a text."""
 
     scorer: PhraseScorer
     processes: int | None = None
@@ -44,7 +44,7 @@ class ContextColumns:
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns to add to the phrase table."""
-        return self.scorer.columns[:1]
+        return (self.scorer.context_column,)
 
     def values(self, positions: Positions, scratch: Path) -> Floats:
         """Return the values of all options at all positions, [N, K]; copied words have none.
@@ -88,8 +88,9 @@ class ContextColumns:
 
 
 def values_now(scorer: PhraseScorer, positions: Positions) -> Floats:
-    """Return the values [N] of the default column of a scorer for a few sentences."""
-    task, chunks = ScoringTask(scorer, scorer.columns[:1]), occurrences_of(positions, scorer.factors or SURFACE)
+    """Return the values [N] of the column of a scorer for a few sentences."""
+    task = ScoringTask(scorer, (scorer.context_column,))
+    chunks = occurrences_of(positions, scorer.factors or SURFACE)
     return np.concatenate([np.zeros(0), *(task(chunk).first_N for chunk in chunks)])
 
 

@@ -104,7 +104,7 @@ class LoadedSystem:
         if self._in_context is None or self._scorer is None:
             return [collect_options(self._model, words, self._settings.longest_phrase) for words in sentences]
         positions = self._in_context.positions(sentences)
-        column = TextColumn.of(positions, values_now(self._scorer, positions), self._scorer.columns[0])
+        column = TextColumn.of(positions, values_now(self._scorer, positions), self._scorer.context_column)
         found = [self._in_context.options(words, column.of_sentence(i)) for i, words in enumerate(sentences)]
         return [replace(options, targets=self._targets(options)) for options in found]
 
@@ -182,7 +182,7 @@ class LoadedSystem:
             alone = Occurrences(
                 [b" ".join(source)] * len(targets), [network_words(b" ".join(target.words)) for target in targets]
             )
-            scores = ScoringTask(self._scorer, self._scorer.columns[:1])(alone)
+            scores = ScoringTask(self._scorer, (self._scorer.context_column,))(alone)
             for one, log_prob in zip(described, scores.first_N.tolist(), strict=True):
                 one["without_sentence"] = math.exp(log_prob)
         return described

@@ -21,14 +21,13 @@ from phrasescore.lm.ngrams import AffiliatedSource, Ngrams, distinct_rows
 from phrasescore.model_files import require_finite, require_log_probs
 from phrasescore.model_folder import TrainedLanguageModel, load_language_model
 from phrasescore.phrases import Phrases
-from phrasescore.scoring.occurrences import SCORE, UNKNOWN_TARGET, Column, Occurrences
+from phrasescore.scoring.occurrences import SCORE, UNKNOWN_TARGET, UNNORMALISED, Column, Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Recipe, Scores
 from phrasescore.vocabulary import END, UNKNOWN, WordCounts
 from phrasescore.words import split_words
 
 _ROWS = {"cpu": 1024, "cuda": 16384}
 """Contexts per forward pass."""
-_UNNORMALISED = Column("unnormalised")
 
 Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -58,7 +57,7 @@ class NeuralLmScorer(PhraseScorer):
         super().__init__([model.folder], device)
         self.model, self.unnormalised = model, unnormalised
         self.backoff = None if backoff is None else BackoffModel(backoff, model.vocabulary.known_words)
-        self.columns = (_UNNORMALISED if unnormalised else SCORE, UNKNOWN_TARGET)
+        self.columns = (UNNORMALISED if unnormalised else SCORE, UNKNOWN_TARGET)
         self.norms: NgramCache | None = None
         """An optional cache of ln Z by context, for 32 bit only: in 16 bit ln Z is that of rounded products, but cached
         values are exact."""

@@ -20,6 +20,10 @@ NO_ATTENTION = "none"
 
 _WIDEST, _DEEPEST = 1 << 16, 64
 """Limits of layer sizes and of the number of layers."""
+_SELF_NORMALISE = (
+    "weight of (ln Z)^2 in the loss, which drives the softmax's Z to 1, so that scoring needs no sum over the "
+    "vocabulary (Devlin et al. 2014, with 0.1)"
+)
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ class ModelConfig:
         maximum=0.9,
         auto=True,
     )
+    self_normalise: float = option(0.0, _SELF_NORMALISE, minimum=0, maximum=1000)
 
     @property
     def has_attention(self) -> bool:
@@ -145,10 +150,4 @@ class NeuralLmConfig:
         "uniform", "all weights uniform between -0.01 and 0.01, or scaled by layer size"
     )
     dropout: float = option(0.0, "dropout rate of word vectors and hidden units", minimum=0, maximum=0.9)
-    self_normalise: float = option(
-        0.0,
-        "weight of (ln Z)^2 in the loss, which drives the softmax's Z to 1, so that scoring needs no sum over the "
-        "vocabulary (Devlin et al. 2014, with 0.1)",
-        minimum=0,
-        maximum=1000,
-    )
+    self_normalise: float = option(0.0, _SELF_NORMALISE, minimum=0, maximum=1000)

@@ -6,6 +6,7 @@ L symbols of the longest source phrase, r input size of the softmax, V words.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -33,6 +34,9 @@ class EncoderDecoder(nn.Module):
         self.decoder = DECODERS[config.decoder](target_words, config, self.encoder)
         self.softmax = WordSoftmax(target_words, self.decoder.size)
         initialise(self, config.initialisation)
+        if config.self_normalise:
+            # Z starts near 1 (Devlin et al. 2014).
+            nn.init.constant_(self.softmax.words.bias, -math.log(target_words))
         if config.tied_embeddings:
             self._tie_embeddings()
 
@@ -62,21 +66,33 @@ class EncoderDecoder(nn.Module):
         `teacher_forcing` is the share of steps that read the target words. The others read the network's own most
         probable words; 0 gives the free-running loss of the PyTorch tutorials. Less than 1 needs a batch of
         `PairBatch.apart`. `label_smoothing` is the weight of the mean of ln p over all words, which replaces a part of
-        ln p of the predicted symbol (Szegedy et al. 2016).
+        ln p of the predicted symbol (Szegedy et al. 2016). In training, `config.self_normalise` times (ln Z)^2 is
+        subtracted from each (Devlin et al. 2014).
         """
         free: list[bool] = []
         if teacher_forcing < 1:
             free = (torch.rand(len(batch.target.sizes)) >= teacher_forcing).tolist()
         s_Ar = self.decoder(batch, self.encoder(batch.sources), free, self._best_word)
         log_prob_I, log_norm_A = self.softmax.log_probs(s_Ar, batch.node_I, batch.symbol_I)
-        if not label_smoothing:
-            return log_prob_I
-        return torch.lerp(log_prob_I, self.softmax.mean_log_probs(s_Ar, log_norm_A)[batch.node_I], label_smoothing)
+        if label_smoothing:
+            mean_A = self.softmax.mean_log_probs(s_Ar, log_norm_A)
+            log_prob_I = torch.lerp(log_prob_I, mean_A[batch.node_I], label_smoothing)
+        if self.training and self.config.self_normalise:
+            log_prob_I = log_prob_I - self.config.self_normalise * log_norm_A.square()[batch.node_I]
+        return log_prob_I
 
-    def pair_scores(self, batch: PairBatch) -> Tensor:
-        """Return ln p(target | source) of every pair (Eq. 3), end symbol included, summed in 64 bits, [P]."""
-        log_prob_I: Tensor = self(batch).double()
-        return log_prob_I.new_zeros(batch.pairs).index_add_(0, batch.pair_I, log_prob_I)
+    def pair_scores(self, batch: PairBatch, *, unnormalised: bool = False) -> Tensor:
+        """Return ln p(target | source) of every pair (Eq. 3), end symbol included, summed in 64 bits, [P].
+
+        With `unnormalised`, the logits take the place of ln p: a network that was trained with `self_normalise` has
+        ln Z near 0.
+        """
+        if unnormalised:
+            s_Ar = self.decoder(batch, self.encoder(batch.sources))
+            score_I = self.softmax.logit(s_Ar, batch.node_I, batch.symbol_I).double()
+        else:
+            score_I = self(batch).double()
+        return score_I.new_zeros(batch.pairs).index_add_(0, batch.pair_I, score_I)
 
     def start(self, sources: SourceBatch) -> Any:
         """Encode source phrases; return the initial state of a search, see `Decoder.start`."""

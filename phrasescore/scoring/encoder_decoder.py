@@ -23,7 +23,7 @@ from torch import Tensor
 
 from phrasescore.device import Device, Precision, choose_device, fetch, on_device
 from phrasescore.errors import UserError
-from phrasescore.model_files import require_log_probs
+from phrasescore.model_files import require_finite, require_log_probs
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import orient
@@ -34,6 +34,7 @@ from phrasescore.scoring.occurrences import (
     UNKNOWN_BOTH,
     UNKNOWN_SOURCE,
     UNKNOWN_TARGET,
+    UNNORMALISED,
     Column,
     Context,
     Occurrences,
@@ -74,8 +75,6 @@ class EncodedPairs:
 class EncoderDecoderScorer(PhraseScorer):
     """A trained encoder-decoder, or the mean of several; in context, a lone phrase is its own sentence."""
 
-    columns = (SCORE, PER_WORD, UNKNOWN_TARGET, UNKNOWN_SOURCE, UNKNOWN_BOTH)
-
     def __init__(self, model: TrainedModel, device: Device, others: Sequence[TrainedModel] = ()) -> None:
         """Move the networks to the device; a score is the mean ln p of `model` and `others`, which must match it."""
         self.model = model
@@ -84,6 +83,9 @@ class EncoderDecoderScorer(PhraseScorer):
         self.direction = model.direction
         self.networks = [one.network.to(device.torch_device) for one in self.models]
         self.in_context = all(network.config.in_context for network in self.networks)
+        self.columns = (SCORE, PER_WORD, UNKNOWN_TARGET, UNKNOWN_SOURCE, UNKNOWN_BOTH)
+        if all(network.config.self_normalise for network in self.networks):
+            self.columns += (UNNORMALISED,)
         self.unit = model.unit
         self.factors = model.factors
         self._multiply_in(device.product_dtype)
@@ -110,8 +112,10 @@ class EncoderDecoderScorer(PhraseScorer):
         pairs, columns = self.encode(occurrences), columns or self.columns[:1]
         source_N, target_N = orient((pairs.unknown_sources(), _count_unknown(pairs.targets)), self.direction)
         values = {UNKNOWN_SOURCE: source_N, UNKNOWN_TARGET: target_N, UNKNOWN_BOTH: source_N + target_N}
+        if UNNORMALISED in columns:
+            values[UNNORMALISED] = self._scores_of(pairs, unnormalised=True)
         if not values.keys() >= {*columns}:
-            log_prob_N = self._log_probs_of(pairs)
+            log_prob_N = self._scores_of(pairs)
             values |= {SCORE: log_prob_N, PER_WORD: log_prob_N / (pairs.targets.lengths + 1)}
         values_NK = np.stack([values[column] for column in columns], axis=1).astype(np.float64)
         words = orient(
@@ -153,21 +157,21 @@ class EncoderDecoderScorer(PhraseScorer):
             order=None,
         )
 
-    def _log_probs_of(self, pairs: EncodedPairs) -> NDArray[np.float64]:
-        """Return ln p of each pair, the end symbol included, in the order of the ids."""
+    def _scores_of(self, pairs: EncodedPairs, *, unnormalised: bool = False) -> NDArray[np.float64]:
+        """Return ln p or the unnormalised score of each pair, the end symbol included, in the order of the ids."""
         while True:
             try:
-                return np.concatenate([np.zeros(0), *self._scored(self.batches(pairs))])
+                return np.concatenate([np.zeros(0), *self._scored(self.batches(pairs), unnormalised)])
             except torch.OutOfMemoryError:
                 if self.batch_pairs == 1:
                     raise
                 self.batch_pairs //= 2
 
-    def _scored(self, batches: Iterable[PairBatch]) -> Iterator[NDArray[np.float64]]:
-        """Yield ln p of the pairs of each batch; the CPU prepares the next batch while a GPU computes."""
+    def _scored(self, batches: Iterable[PairBatch], unnormalised: bool) -> Iterator[NDArray[np.float64]]:
+        """Yield the scores of the pairs of each batch; the CPU prepares the next batch while a GPU computes."""
         started: deque[Callable[[], NDArray[np.float64]]] = deque()
         for batch in batches:
-            started.append(self._start(batch))
+            started.append(self._start(batch, unnormalised))
             if len(started) > 1:
                 yield started.popleft()()
         while started:
@@ -202,10 +206,10 @@ class EncoderDecoderScorer(PhraseScorer):
 
     # Not inference mode, in which autocast converts the weights again in each step.
     @torch.no_grad()
-    def _start(self, batch: PairBatch) -> Callable[[], NDArray[np.float64]]:
-        """Start to compute ln p of each pair, in 64-bit sums; return a function that waits for the result."""
+    def _start(self, batch: PairBatch, unnormalised: bool) -> Callable[[], NDArray[np.float64]]:
+        """Start to compute the score of each pair, in 64-bit sums; return a function that waits for the result."""
         placed = on_device(batch, self.device.torch_device)
-        fetched = fetch(self._log_probs(placed))
+        fetched = fetch(self._scores(placed, unnormalised))
 
         @torch.inference_mode()
         def finish() -> NDArray[np.float64]:
@@ -214,19 +218,22 @@ class EncoderDecoderScorer(PhraseScorer):
                 # On a GPU `nn/softmax.py` recomputes a limited number of rows whose Z overflows. Recompute the batch
                 # with 32-bit products if there are more.
                 self._multiply_in(None)
-                scores_MP = self._log_probs(placed).cpu()
+                scores_MP = self._scores(placed, unnormalised).cpu()
                 self._multiply_in(self.device.product_dtype)
             symbols_P = np.bincount(batch.pair_I.numpy(), minlength=batch.pairs)
             for model, scores_P in zip(self.models, scores_MP.numpy(), strict=True):
-                require_log_probs(scores_P, model.folder, symbols_P)
+                if unnormalised:
+                    require_finite(scores_P, model.folder)
+                else:
+                    require_log_probs(scores_P, model.folder, symbols_P)
             scores: NDArray[np.float64] = scores_MP.mean(dim=0).numpy()
             return scores
 
         return finish
 
-    def _log_probs(self, batch: PairBatch) -> Tensor:
+    def _scores(self, batch: PairBatch, unnormalised: bool) -> Tensor:
         with self.device.products():
-            return torch.stack([network.pair_scores(batch) for network in self.networks])
+            return torch.stack([network.pair_scores(batch, unnormalised=unnormalised) for network in self.networks])
 
     def _multiply_in(self, dtype: torch.dtype | None) -> None:
         for network in self.networks:

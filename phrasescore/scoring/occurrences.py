@@ -214,6 +214,7 @@ class Column:
 
 
 SCORE = Column("score")
+UNNORMALISED = Column("unnormalised", "log-linear")
 PER_WORD = Column("per-word")
 UNKNOWN_TARGET, UNKNOWN_SOURCE, UNKNOWN_BOTH = (
     Column(f"unknown-{side}", "count") for side in ("target", "source", "both")

@@ -24,7 +24,7 @@ from phrasescore.errors import UserError, spelled
 from phrasescore.model_files import model_kind
 from phrasescore.pairs import Direction
 from phrasescore.plugins import NotRegisteredError, Registry, load_plugins, loaded_plugins, plugins_blamed
-from phrasescore.scoring.occurrences import SCORE, Column, Occurrences
+from phrasescore.scoring.occurrences import SCORE, UNNORMALISED, Column, Occurrences
 from phrasescore.table.criteria import Criterion
 from phrasescore.table.entry import SURFACE, Entry, Factors
 from phrasescore.vocabulary import WordCounts
@@ -86,6 +86,11 @@ class PhraseScorer(ABC, Reloadable):
             f"{self.name}: conditions on the sentence but scores these phrases without their sentences; "
             f"`tune` with {spelled('in_context')} gives it the sentences"
         )
+
+    @property
+    def context_column(self) -> Column:
+        """The column of per-text tables: unnormalised scores if the scorer has them, because they are much faster."""
+        return UNNORMALISED if UNNORMALISED in self.columns else self.columns[0]
 
     def column(self, name: str) -> Column:
         for column in self.columns:

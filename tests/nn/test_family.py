@@ -267,6 +267,39 @@ def test_label_smoothing_mixes_in_the_mean_over_all_words() -> None:
     torch.testing.assert_close(found_I, 0.75 * exact_I + 0.25 * log_prob_IV.mean(1))
 
 
+def test_training_pays_for_norms_that_differ_from_one() -> None:
+    name = "Luong with input feeding"
+    network, plain = (random_network(config_of(name, self_normalise=weight)) for weight in (0.5, 0.0))
+    batch, _ = apart()
+    with torch.no_grad():
+        logits_AV = network.softmax.words(network.decoder(batch, network.encoder(batch.sources)))
+        exact_I = plain(batch)
+        log_norm_I = logits_AV.logsumexp(1)[batch.node_I]
+        assert float(log_norm_I.abs().max()) > 0.1
+        torch.testing.assert_close(network.eval()(batch), exact_I)
+        torch.testing.assert_close(network.train()(batch), exact_I - 0.5 * log_norm_I**2)
+
+
+def test_unnormalised_scores_are_sums_of_logits() -> None:
+    network = random_network(config_of("Luong with input feeding"))
+    batch, _ = apart()
+    with torch.no_grad():
+        logits_AV = network.softmax.words(network.decoder(batch, network.encoder(batch.sources))).double()
+        logit_I = logits_AV[batch.node_I].gather(1, batch.symbol_I[:, None])[:, 0]
+        expected_P = torch.zeros(batch.pairs).double().index_add_(0, batch.pair_I, logit_I)
+        torch.testing.assert_close(network.pair_scores(batch, unnormalised=True), expected_P)
+
+
+@torch.no_grad()
+def test_self_normalised_networks_start_near_one() -> None:
+    torch.manual_seed(1)
+    batch, _ = apart()
+    network = EncoderDecoder(replace(BASE, self_normalise=0.1), 20, 20)
+    s_Ar = network.decoder(batch, network.encoder(batch.sources))
+    _, log_norm_A = network.softmax.log_probs(s_Ar, batch.node_I, batch.symbol_I)
+    assert float(log_norm_A.abs().max()) < 0.1
+
+
 def test_sixteen_bit_products_are_close() -> None:
     for name in ("Luong with input feeding", "Bahdanau, lstm", "unit rnn", "both, halves, lstm", "transformer"):
         network = random_network(config_of(name))

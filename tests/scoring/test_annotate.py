@@ -121,7 +121,7 @@ def test_unknown_words_and_scores_per_word(tmp_path: Path) -> None:
 class Silent(EncoderDecoderScorer):
     """A scorer whose network must not run."""
 
-    def _log_probs_of(self, pairs: EncodedPairs) -> NDArray[np.float64]:
+    def _scores_of(self, pairs: EncodedPairs, *, unnormalised: bool = False) -> NDArray[np.float64]:
         raise AssertionError
 
 

@@ -61,6 +61,25 @@ def score(scorer: EncoderDecoderScorer, some: list[tuple[bytes, bytes]]) -> list
     return [float(value) for value in found.first_N]
 
 
+def test_self_normalised_networks_offer_unnormalised_scores() -> None:
+    plain, normal = make_model(), make_model(config=replace(TINY, self_normalise=0.1))
+    normal.network.load_state_dict(plain.network.state_dict())
+    device, occurrences = choose_device("cpu", "fp32"), Occurrences([b"a b", b"a b", b"c"], [b"a", b"b z", b""])
+    scorer = EncoderDecoderScorer(normal, device, [normal])
+    assert scorer.context_column == scorer.column("unnormalised") == scorer.columns[-1]
+    found = scorer.score(occurrences, (scorer.context_column, scorer.columns[0]))
+    assert np.array_equal(found.values_NK[:, 1], SCORER.score(occurrences).first_N)
+    pairs = scorer.encode(occurrences)
+    (batch,) = scorer.batches(pairs)
+    s_Ar = normal.network.decoder(batch, normal.network.encoder(batch.sources))
+    log_norm_I = normal.network.softmax.words(s_Ar).logsumexp(1)[batch.node_I].detach()
+    log_norm_P = torch.zeros(3).index_add_(0, batch.pair_I, log_norm_I).numpy()
+    assert found.first_N == pytest.approx(found.values_NK[:, 1] + log_norm_P, abs=1e-5)
+    mixed = EncoderDecoderScorer(normal, device, [plain])
+    assert mixed.columns == SCORER.columns
+    assert mixed.context_column == mixed.columns[0]
+
+
 @given(pairs)
 def test_scores_equal_the_equations(some: list[tuple[bytes, bytes]]) -> None:
     weights = {name: tensor.double().numpy() for name, tensor in SCORER.model.network.state_dict().items()}
@@ -199,7 +218,7 @@ def test_a_batch_is_one_copy_and_asks_the_device_for_nothing(
     some = Occurrences([b"a b", b"a b", b"c", b"d"], [b"c", b"d d z", b"a", b""])
     with copies() as counted:
         for number, batch in enumerate(scorer.batches(scorer.encode(some)), 1):
-            scorer._start(batch)
+            scorer._start(batch, False)
             assert counted.number == number
         found = scorer.score(some).first_N
     assert counted.number == 4
