@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-import struct
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 
 _LONGEST_QUOTE = 40
 _NUMBER = re.compile(rb"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf)")
-_SINGLE = struct.Struct("f")
 
 
 def split_words(line: bytes) -> list[bytes]:
@@ -59,7 +58,7 @@ def moses_number(token: bytes) -> float:
     """Parse a number of a table as Moses does: to the nearest 32-bit float, or infinity; `nan` is a ValueError."""
     if not _NUMBER.fullmatch(token):
         raise ValueError(f"`{quote(token)}` is no number")
-    return single(float(token))
+    return singles([float(token)])[0]
 
 
 def parse_number(text: str | bytes) -> float:
@@ -71,10 +70,6 @@ def parse_number(text: str | bytes) -> float:
     return number
 
 
-def single(number: float) -> float:
-    """Return the nearest 32-bit float, infinite on overflow."""
-    try:
-        rounded: float = _SINGLE.unpack(_SINGLE.pack(number))[0]
-    except OverflowError:
-        return math.copysign(math.inf, number)
-    return rounded
+def singles(numbers: Iterable[float]) -> list[float]:
+    """Return the nearest 32-bit floats, infinite on overflow."""
+    return array("f", numbers).tolist()

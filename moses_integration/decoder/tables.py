@@ -10,6 +10,7 @@ Shapes: K runs of adjacent lines with equal keys.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import mmap
 from array import array
@@ -35,7 +36,7 @@ from phrasescore.table.entry import (
     without_end,
 )
 from phrasescore.text import counted
-from phrasescore.words import hash_word, join_words, single
+from phrasescore.words import hash_word, join_words, singles
 
 Line = tuple[int, bytes]
 """The number of a line, and its text without the line end."""
@@ -172,7 +173,8 @@ def _floored_logs(scores: bytes, width: int, promise: str) -> tuple[float, ...]:
     if len(probabilities) != width:
         reason = f"has {counted(len(probabilities), 'score')} where {promise}"
         raise LineFault("line", reason, "run `phrasescore check` on the table")
-    return tuple(max(single(math.log(p)), LOWEST_LOG) if p > 0 else LOWEST_LOG for p in probabilities)
+    logs = singles(math.log(p) if p > 0 else LOWEST_LOG for p in probabilities)
+    return tuple(max(log, LOWEST_LOG) for log in logs)
 
 
 def _error(path: Path, row: int, fault: LineFault) -> UserError:
@@ -200,13 +202,16 @@ class _MappedLines:
     """
 
     def __init__(self, path: Path) -> None:
-        self._hash_K, self._offset_K, self._lines_K = np.load(_runs_of(path), mmap_mode="r")
+        # As plain arrays, because those of `np.memmap` are slow to index.
+        self._hash_K, self._offset_K, self._lines_K = np.asarray(np.load(_runs_of(path), mmap_mode="r"))
         with path.open("rb") as stream:
             self._text = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
 
     def get(self, key: bytes, /) -> list[Line] | None:
         wanted, found = np.uint64(hash_word(key)), list[Line]()
-        for run in range(*(int(np.searchsorted(self._hash_K, wanted, side)) for side in ("left", "right"))):
+        for run in itertools.count(self._hash_K.searchsorted(wanted)):
+            if run == len(self._hash_K) or self._hash_K[run] != wanted:
+                break
             self._text.seek(int(self._offset_K[run]))
             if self._text.readline()[:-1] == key:
                 for _ in range(int(self._lines_K[run])):

@@ -16,12 +16,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self, get_args
 
 from phrasescore.files import LONGEST_LINE
 from phrasescore.text import counted
-from phrasescore.words import join_words, moses_number, parse_number, quote, split_words
+from phrasescore.words import join_words, moses_number, parse_number, quote, singles, split_words
 
 SEPARATOR = b"|||"
 FACTOR_DELIMITER = b"|"
@@ -128,7 +129,7 @@ def parse_line(line: bytes) -> Entry:
         raise LineFault("line", "holds a NUL byte", "the file is damaged or not UTF-8; convert or rebuild it")
     entry = cut_line(line)
     _check_phrases(entry.source, entry.target)
-    _check_scores(entry.scores)
+    parse_scores(entry.scores)
     return entry
 
 
@@ -194,21 +195,14 @@ def _check_labels(field: str, phrase: bytes) -> None:
             )
 
 
-def _check_scores(scores: bytes) -> None:
-    if not scores.translate(None, _DIGITS_AND_BLANKS):
-        # For these bytes Python's parser gives the same results as Moses.
-        try:
-            numbers = [float(number) for number in scores.split(b" ")]
-        except ValueError:
-            pass
-        else:
-            if min(numbers) >= 0 and max(numbers) < _SURELY_FINITE:
-                return
-    parse_scores(scores)
-
-
 def parse_scores(scores: bytes, field: str = "field 3 (scores)") -> list[float]:
     """Parse scores as Moses does, in 32 bits; one that it would reject or read as NaN or infinity is a LineFault."""
+    if not scores.translate(None, _DIGITS_AND_BLANKS):
+        # For these bytes Python's parser gives the same results as Moses.
+        with suppress(ValueError):
+            numbers = [float(number) for number in scores.split(b" ")]
+            if min(numbers) >= 0 and max(numbers) < _SURELY_FINITE:
+                return singles(numbers)
     found = []
     for token in split_words(scores):
         try:
