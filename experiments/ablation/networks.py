@@ -21,10 +21,11 @@ from moses_integration.building.translation_tables import PHRASE_TABLE
 from moses_integration.ini import NEW_WEIGHT, MosesIni, add_columns, add_columns_in_context, add_feature
 from moses_integration.per_text.context_columns import ContextColumns
 from moses_integration.per_text.context_sections import name_networks
-from moses_integration.rescoring.features import UNNORMALISED, FeatureSpec
+from moses_integration.rescoring.features import FeatureSpec
 from phrasescore.files import sha256_of
 from phrasescore.files.documents import read_json
 from phrasescore.model_files import CONFIG, WEIGHTS
+from phrasescore.scoring.occurrences import UNNORMALISED
 from phrasescore.scoring.scorer import load_scorer
 
 _FIRST_SEED = 1
@@ -104,7 +105,7 @@ class Networks:
 
     def scorers(self, row: Row) -> list[FeatureSpec]:
         """Return the features that rescore n-best lists of a row; train them if necessary."""
-        column = UNNORMALISED if self._config.scoring.unnormalised else None
+        column = UNNORMALISED.name if self._config.scoring.unnormalised else None
         specs = []
         for label in row.listed:
             [network] = row.networks(label.lower())

@@ -25,7 +25,7 @@ from moses_integration.ini import LABEL
 from moses_integration.nbest import ListFault, NbestEntry, cover_once, segments_of
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
-from phrasescore.scoring.occurrences import Column, Context, Occurrences
+from phrasescore.scoring.occurrences import UNNORMALISED, Column, Context, Occurrences
 from phrasescore.vocabulary import WordCounts
 from phrasescore.words import parse_number, quote
 from phrasescore.workers import Workers, map_ordered, start_workers
@@ -38,8 +38,6 @@ _KILLED = "scoring the n-best list: a process was killed, probably because memor
 _AT_ONCE = 4096
 """Phrase pairs of a chunk: enough for large batches, few enough for memory and for an even load of workers."""
 _SPEC = re.compile(rf"({LABEL.pattern})=(?:([a-z-]+):)?(.+)")
-UNNORMALISED = "unnormalised"
-"""The column of a language model trained with --self-normalise: scores without the softmax normalisation."""
 
 Floats = NDArray[np.float64]
 Unit = Literal["phrase", "sentence"]
@@ -211,7 +209,7 @@ def load_features(
     def load(spec: FeatureSpec) -> ListFeature:
         if spec.path.is_file():
             return Numbers(spec.label, spec.path)
-        scorer = scorer_of(spec.path, unnormalised=spec.column == UNNORMALISED)
+        scorer = scorer_of(spec.path, unnormalised=spec.column == UNNORMALISED.name)
         column = scorer.columns[0] if spec.column is None else scorer.column(spec.column)
         # Word counts are sums over phrases, so they need no segmentation.
         unit: Unit = "sentence" if column.values == "count" else scorer.unit
@@ -227,7 +225,8 @@ def needs_backoff(spec: FeatureSpec) -> bool:
     """Whether a feature is the score of a neural language model, which needs an n-gram model."""
     from phrasescore.model_files import LANGUAGE_MODEL, model_kind
 
-    return not spec.path.is_file() and spec.column in (None, UNNORMALISED) and model_kind(spec.path) == LANGUAGE_MODEL
+    is_score = spec.column in (None, UNNORMALISED.name)
+    return is_score and not spec.path.is_file() and model_kind(spec.path) == LANGUAGE_MODEL
 
 
 def share_scoring(
