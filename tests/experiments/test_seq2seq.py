@@ -59,8 +59,9 @@ CHO: dict[str, Any] = {
     "share_units": False,
     "tied_embeddings": False,
 }
-"""The architecture without its sizes: every field of `ModelConfig` that is not in `SIZES`."""
-SIZES = {"hidden", "embedding", "maxout", "output_rank", "heads", "feed_forward", "biases", "initialisation", "dropout"}
+"""The architecture: every field of `ModelConfig` that is not in `SIZES` or `TRAINING`."""
+SIZES = {"hidden", "embedding", "maxout", "output_rank", "heads", "feed_forward"}
+TRAINING = {"biases", "initialisation", "dropout", "self_normalise"}
 RNN = {"encoder_unit": "rnn", "decoder_unit": "rnn"}
 GRU = {"encoder_unit": "gru", "decoder_unit": "gru"}
 LSTM = {"encoder_unit": "lstm", "decoder_unit": "lstm"}
@@ -225,7 +226,7 @@ def settings(options: list[str], *, sentences: bool) -> Settings:
 def form(found: Settings) -> dict[str, Any]:
     """Return the architecture; an unused summary counts as none."""
     values = {**asdict(found.model), "summary": found.model.summary and found.model.uses_summary}
-    return {key: value for key, value in values.items() if key not in SIZES}
+    return {key: value for key, value in values.items() if key not in SIZES | TRAINING}
 
 
 def parameters(found: Settings, source: int, target: int) -> int:

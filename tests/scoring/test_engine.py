@@ -190,8 +190,8 @@ def test_batches_that_do_not_fit_into_memory_are_halved(monkeypatch: pytest.Monk
     network = scorer.networks[0]
     pair_scores = network.pair_scores
 
-    def of_two(batch: PairBatch) -> torch.Tensor:
-        found: torch.Tensor = pair_scores(batch)
+    def of_two(batch: PairBatch, **options: bool) -> torch.Tensor:
+        found: torch.Tensor = pair_scores(batch, **options)
         sizes.append(len(found))
         if len(found) > 2:
             raise torch.OutOfMemoryError
@@ -231,9 +231,9 @@ def test_scores_are_waited_for_one_batch_late(monkeypatch: pytest.MonkeyPatch) -
     scorer.batch_pairs = 1
     pair_scores = scorer.networks[0].pair_scores
 
-    def start(batch: PairBatch) -> torch.Tensor:
+    def start(batch: PairBatch, **options: bool) -> torch.Tensor:
         events.append("start")
-        found: torch.Tensor = pair_scores(batch)
+        found: torch.Tensor = pair_scores(batch, **options)
         return found
 
     def wait(found: torch.Tensor) -> Callable[[], torch.Tensor]:
@@ -312,7 +312,8 @@ def test_a_score_above_zero_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None
     """A positive log-probability is an error, except for a small rounding error per symbol."""
     scorer = make_scorer()
     for excess, is_rejected in ((0.015, False), (0.025, True)):
-        monkeypatch.setattr(scorer.networks[0], "pair_scores", lambda batch, x=excess: torch.tensor([-1.0, x]).double())
+        scores_P = torch.tensor([-1.0, excess]).double()
+        monkeypatch.setattr(scorer.networks[0], "pair_scores", Mock(return_value=scores_P))
         with pytest.raises(UserError, match="no log-probabilities") if is_rejected else nullcontext():
             score(scorer, [(b"a", b""), (b"a", b"b")])
 
