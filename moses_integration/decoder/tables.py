@@ -209,7 +209,7 @@ class _MappedLines:
 
     def get(self, key: bytes, /) -> list[Line] | None:
         wanted, found = np.uint64(hash_word(key)), list[Line]()
-        for run in itertools.count(self._hash_K.searchsorted(wanted)):
+        for run in itertools.count(int(self._hash_K.searchsorted(wanted))):
             if run == len(self._hash_K) or self._hash_K[run] != wanted:
                 break
             self._text.seek(int(self._offset_K[run]))

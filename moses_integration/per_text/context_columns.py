@@ -31,7 +31,7 @@ _SENTENCES_AT_ONCE = 20
 
 @dataclass
 class ContextColumns:
-    """Computes the column of a scorer for each phrase pair at each position of a text."""
+    """Computes the `context_column` of a scorer for each phrase pair at each position of a text."""
 
     scorer: PhraseScorer
     processes: int | None = None
@@ -88,7 +88,7 @@ class ContextColumns:
 
 
 def values_now(scorer: PhraseScorer, positions: Positions) -> Floats:
-    """Return the values [N] of the column of a scorer for a few sentences."""
+    """Return the values [N] of the `context_column` of a scorer for a few sentences."""
     task = ScoringTask(scorer, (scorer.context_column,))
     chunks = occurrences_of(positions, scorer.factors or SURFACE)
     return np.concatenate([np.zeros(0), *(task(chunk).first_N for chunk in chunks)])
