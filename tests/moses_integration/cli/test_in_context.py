@@ -266,8 +266,12 @@ def test_faults_of_a_text_are_reported_by_line(tuned: Path, tmp_path: Path, caps
     assert not (tmp_path / "out").exists()
 
 
-def test_the_column_is_what_the_network_says_in_the_sentence(network: Path, tmp_path: Path) -> None:
-    text, folder = tmp_path / "text", tmp_path / "indexed"
+@pytest.mark.parametrize(("options", "column"), [((), "score"), (("--self-normalise", "0.1"), "unnormalised")])
+def test_the_column_is_what_the_network_says_in_the_sentence(
+    options: tuple[str, ...], column: str, tmp_path: Path
+) -> None:
+    network, text, folder = tmp_path / "network", tmp_path / "text", tmp_path / "indexed"
+    train(network, *options)
     sentences = (MINI / "dev.en").read_bytes().splitlines()[:3]
     text.write_bytes(b"\n".join(sentences) + b"\n")
     index = ["text-table", INI, "--source", str(text), "--prepared", "-o", str(folder), "--in-context", str(network)]
@@ -286,7 +290,8 @@ def test_the_column_is_what_the_network_says_in_the_sentence(network: Path, tmp_
         ]
         (number, start), *others = found
         assert not others
-        expected = scorer.score(in_sentences([(sentences[number], (start, start + len(words)), target)])).first_N
+        occurrence = in_sentences([(sentences[number], (start, start + len(words)), target)])
+        expected = scorer.score(occurrence, [scorer.column(column)]).first_N
         assert math.log(float(scores.split()[4])) == pytest.approx(float(expected[0]), abs=1e-3)
         checked += 1
     assert checked > 100
