@@ -42,9 +42,6 @@ class TuningSection(TuningConfig):
 class ScoringSection:
     """Options of networks that score translations, in the decoder and on n-best lists."""
 
-    unnormalised: bool = option(
-        False, "take the outputs of the neural language model for ln p; it needs language_model.self_normalise"
-    )
     rescored: int = option(200, "translations of a sentence that networks score by RESCORING and S2S", minimum=1)
     merged: int = option(50, "translations of a sentence by the sentence network, and its beam, with MERGED", minimum=1)
 
@@ -102,10 +99,6 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
     """
     values = read_values(path, changes)
     _check_shape(values, path)
-    if values.get("scoring", {}).get("unnormalised") and not values.get("language_model", {}).get("self_normalise"):
-        raise UserError(
-            f"{path}: scoring.unnormalised is for a network that was trained for it; give language_model.self_normalise"
-        )
     for key, section in _SECTIONS.items():
         values[key] = section(**check_values(section, values.get(key, {}), f"{path}: [{key}]"))
     for key, settings_of in _COMMANDS.items():

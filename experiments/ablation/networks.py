@@ -25,7 +25,6 @@ from moses_integration.rescoring.features import FeatureSpec
 from phrasescore.files import sha256_of
 from phrasescore.files.documents import read_json
 from phrasescore.model_files import CONFIG, WEIGHTS
-from phrasescore.scoring.occurrences import UNNORMALISED
 from phrasescore.scoring.scorer import load_scorer
 
 _FIRST_SEED = 1
@@ -84,9 +83,6 @@ class Networks:
             [network] = row.networks(part)
             depends_on["networks"][network] = self._train(network)
             arguments: dict[str, str | Path] = {"path": self._folder / network, "backoff": ini.language_model()}
-            if self._config.scoring.unnormalised:
-                arguments["unnormalised"] = "true"
-                depends_on["unnormalised"] = True
             add_feature(ini, "CSLM", f"{part.upper()}0", arguments, [NEW_WEIGHT])
         if "CTX" in row.parts:
             # Last, because the weights of all features select translation options.
@@ -105,12 +101,11 @@ class Networks:
 
     def scorers(self, row: Row) -> list[FeatureSpec]:
         """Return the features that rescore n-best lists of a row; train them if necessary."""
-        column = UNNORMALISED.name if self._config.scoring.unnormalised else None
         specs = []
         for label in row.listed:
             [network] = row.networks(label.lower())
             self._train(network)
-            specs.append(FeatureSpec(label, self._folder / network, column if label == "CSLM" else None))
+            specs.append(FeatureSpec(label, self._folder / network))
         return specs
 
     def sentence_lists(self, row: Row, part: str, source: Path) -> Path:
@@ -143,16 +138,14 @@ class Networks:
         described = {name: dict(trained) for name, trained in self.trained.items()}
         for name in described:
             if name.partition("-")[0] == CSLM:
-                is_self_normalised = described[name]["config"]["model"]["self_normalise"] > 0
-                ways: list[tuple[str, ...]] = [(), ("--unnormalised",)] if is_self_normalised else [()]
-                described[name]["perplexities"] = [self._perplexities(name, *options) for options in ways]
+                described[name]["perplexities"] = [self._perplexities(name)]
         return described
 
-    def _perplexities(self, network: str, *options: str) -> Json:
+    def _perplexities(self, network: str) -> Json:
         """Return the report of `phrasescore lm score` on the first test set, with the n-gram model weighted by dev."""
         test = next(iter(self._tests))
         backoff = MosesIni.read(self._folder / "system" / "moses.ini").language_model()
-        command = ["lm", "score", self._text(test, "target"), "-m", str(self._folder / network), *options]
+        command = ["lm", "score", self._text(test, "target"), "-m", str(self._folder / network)]
         command += ["--backoff", str(backoff), "--weight-text", self._text("dev", "target")]
 
         def work() -> Json:
@@ -161,9 +154,8 @@ class Networks:
                 run_phrasescore([*command, "--precision", "fp32", "--summary", "--report", str(path)])
                 return read_json(path, "run this again")
 
-        name = "perplexity.unnormalised" if options else "perplexity"
         depends_on = [self._system, self.trained[network], self._inside(command), self._tests[test]]
-        found: Json = self._steps.run(f"{name}.{network}", depends_on, work)
+        found: Json = self._steps.run(f"perplexity.{network}", depends_on, work)
         return found
 
     def _text(self, part: str, side: str) -> str:

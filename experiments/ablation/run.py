@@ -266,7 +266,7 @@ class Ablation:
         choices = self._networks.scorers(row)
         trained = [self._networks.trained[choice.path.name] for choice in choices]
         scoring = self._config.scoring
-        depends_on = [trained, settings, scoring.rescored, *(["unnormalised"] if scoring.unnormalised else [])]
+        depends_on = [trained, settings, scoring.rescored]
         if "MERGED" in row.parts:
             depends_on.append(scoring.merged)
         ini, _ = self._networks.ini_of(row.decoded)

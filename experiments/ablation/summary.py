@@ -148,7 +148,6 @@ def _network(network: Json) -> Json:
         "seconds": last.get("seconds"),
         **{part: {f"per_{unit}": loss_of(best, part, unit) for unit in UNITS} for part in ("held_out", "validation")},
         "perplexities": [
-            {key: one[key] for key in ("unnormalised", "perplexity", "weight")}
-            for one in network.get("perplexities", [])
+            {key: one[key] for key in ("perplexity", "weight")} for one in network.get("perplexities", [])
         ],
     }

@@ -10,6 +10,7 @@ import resource
 import subprocess
 import time
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -132,10 +133,11 @@ def measure_language_model(device_name: str, preset: str, repetitions: int) -> d
     model = TrainedLanguageModel(network, vocabulary, folder=Path("random"))
 
     def queries_per_second(*, unnormalised: bool) -> float:
-        scorer = NeuralLmScorer(model, device, unnormalised=unnormalised)
+        scorer = NeuralLmScorer(model, device)
         asked = np.random.default_rng(1).integers(2, scorer.shortlist, (_QUERIES, scorer.order))
+        score = partial(scorer.log_probs, asked[:, :-1], asked[:, -1], unnormalised=unnormalised)
         # The first run is a warm-up.
-        seconds = repeat(lambda: scorer.log_probs(asked[:, :-1], asked[:, -1]), number=1, repeat=repetitions + 1)[1:]
+        seconds = repeat(score, number=1, repeat=repetitions + 1)[1:]
         return _QUERIES / float(np.median(seconds))
 
     speed = {"exact": queries_per_second(unnormalised=False), "unnormalised": queries_per_second(unnormalised=True)}

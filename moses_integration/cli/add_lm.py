@@ -27,7 +27,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     system_options.add_ini(parser)
     options.add_path(parser, "--model", "FOLDER", "model folder of `phrasescore lm train`", required=True)
     options.add_backoff_option(parser, "that of the first KENLM feature")
-    options.add_unnormalised_option(parser)
     system_options.add_weight_option(parser, "of the feature", "language model")
     system_options.add_ini_output(parser)
     parser.set_defaults(run=run)
@@ -43,8 +42,6 @@ def run(args: argparse.Namespace) -> int:
     ini = system_options.read_ini(args.ini, reporter, outputs=[args.output], networks=[args.model])
     backoff = args.backoff or ini.language_model()
     arguments = {"path": args.model, "backoff": backoff}
-    if args.unnormalised:
-        arguments["unnormalised"] = "true"
     others = ini.weights_of_features()
     kind = "NNJM" if "source_vocabulary" in read_description(args.model, LANGUAGE_MODEL) else "CSLM"
     label = next(name for name in (f"{kind}{number}" for number in count()) if name not in others)
@@ -54,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         keep_option_weights(ini)
     # Only the embedded decoder supports neural language models, so it must support all other features.
     declare_model(with_columns(ini))
-    NeuralLanguageModelFeature(label, args.model, backoff, unnormalised=args.unnormalised).load()
+    NeuralLanguageModelFeature(label, args.model, backoff).load()
     ini.require_valid_at(args.output)
     ini.write(args.output)
     reporter.log(f"{args.output}: written, with {args.model} as {label}, backed off by {backoff}")

@@ -26,6 +26,7 @@ from phrasescore.errors import UserError
 from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
 from phrasescore.lm.ngrams import affiliations, distinct_rows, source_windows
 from phrasescore.phrases import Ids
+from phrasescore.scoring.occurrences import UNNORMALISED
 from phrasescore.vocabulary import UNKNOWN
 from phrasescore.words import quote
 
@@ -40,6 +41,8 @@ _affiliations = cache(affiliations)
 class NeuralLanguageModelFeature(ContextFeature):
     """ln p of the translation under a neural language model, for a joint model given the source; `</s>` included.
 
+    A network that was trained with `self_normalise` gives unnormalised scores, without the sum of the softmax.
+
     A state is the last n - 1 words, with `<unk>` for words outside the network's shortlist. The last word of a state is
     never replaced, because the back-off model, which distributes the probability of `<unk>`, conditions on it.
     """
@@ -47,14 +50,13 @@ class NeuralLanguageModelFeature(ContextFeature):
     # The score of a sentence depends on its batch by about 1e-6.
     decimals = 4
 
-    def __init__(self, label: str, path: Path, backoff: Path, *, unnormalised: bool = False) -> None:
+    def __init__(self, label: str, path: Path, backoff: Path) -> None:
         """Make the feature.
 
-        `backoff` is an n-gram model for words outside the shortlist and for estimates of phrases without context. With
-        `unnormalised`, the network's outputs are ln p.
+        `backoff` is an n-gram model for words outside the shortlist and for estimates of phrases without context.
         """
         super().__init__(label)
-        self.path, self.backoff, self.unnormalised = path, backoff, unnormalised
+        self.path, self.backoff = path, backoff
         self.queries = self.served = 0
         """Distinct n-grams requested per batch, summed over batches, and how many of them the cache served."""
 
@@ -64,7 +66,8 @@ class NeuralLanguageModelFeature(ContextFeature):
 
         # In 16 bits a score would depend slightly on the other n-grams of its batch, and so on the search.
         device = choose_device("auto", "fp32")
-        self._scorer = NeuralLmScorer.load(self.path, device, self.backoff, unnormalised=self.unnormalised)
+        self._scorer = NeuralLmScorer.load(self.path, device, self.backoff)
+        self._unnormalised = self._scorer.context_column == UNNORMALISED
         self._estimator = LanguageModel(self.label, self.backoff)
         self._estimator.load()
         self._cache, self._scorer.norms = NgramCache(), NgramCache()
@@ -155,7 +158,8 @@ class NeuralLanguageModelFeature(ContextFeature):
         new_U = np.flatnonzero(np.isnan(scores_D))
         query_U = first_D[new_U]
         contexts_Uc = np.concatenate([self._window_Fw[position_Q[query_U]], ngrams_Qn[query_U, :-1]], axis=1)
-        scores_D[new_U] = self._scorer.log_probs(contexts_Uc, ngrams_Qn[query_U, -1])
+        words_U = ngrams_Qn[query_U, -1]
+        scores_D[new_U] = self._scorer.log_probs(contexts_Uc, words_U, unnormalised=self._unnormalised)
         self._cache.add(distinct_D[new_U], scores_D[new_U])
         self.queries += len(distinct_D)
         self.served += len(distinct_D) - len(new_U)

@@ -46,20 +46,15 @@ def _lexical_reordering(ini: MosesIni, line: FeatureLine) -> Feature:
     return LexicalReordering(line.label, kind, ini.path_of(line), has_target)
 
 
-def _neural_language_model(ini: MosesIni, line: FeatureLine) -> Feature:
-    return NeuralLanguageModelFeature(
-        line.label,
-        ini.path_of(line),
-        ini.path_of(line, "backoff"),
-        unnormalised=_truth(line, "unnormalised", default=False),
-    )
-
-
-def _truth(line: FeatureLine, key: str, *, default: bool) -> bool:
+def _is_tuneable(line: FeatureLine, *, default: bool) -> bool:
     try:
-        return parse_truth(line.arguments[key]) if key in line.arguments else default
+        return parse_truth(line.arguments["tuneable"]) if "tuneable" in line.arguments else default
     except ValueError as fault:
-        raise ValueError(f"{key}= {fault}; fix the line") from fault
+        raise ValueError(f"tuneable= {fault}; fix the line") from fault
+
+
+def _neural_language_model(ini: MosesIni, line: FeatureLine) -> Feature:
+    return NeuralLanguageModelFeature(line.label, ini.path_of(line), ini.path_of(line, "backoff"))
 
 
 _OF_ALL = ("name", "num-features", "tuneable", "filterable", "verbosity")
@@ -78,9 +73,7 @@ KINDS = {
     "KENLM": FeatureKind(
         lambda ini, line: LanguageModel(line.label, ini.path_of(line)), ("path", "order", "factor", "lazyken", "load")
     ),
-    "CSLM": FeatureKind(
-        _neural_language_model, ("path", "order", "factor", "backoff", "unnormalised"), is_of_moses=False
-    ),
+    "CSLM": FeatureKind(_neural_language_model, ("path", "order", "factor", "backoff"), is_of_moses=False),
 }
 _USE_TEXT = "name the text table in a PhraseDictionaryMemory line"
 _USE_KENLM = "if its file is in the ARPA format, name the feature KENLM, which gives the same scores"
@@ -149,7 +142,7 @@ def _declare(ini: MosesIni, line: FeatureLine, target_factors: Sequence[str]) ->
     }
     try:
         feature = kind.make(ini, line)
-        feature.tuneable = _truth(line, "tuneable", default=feature.tuneable)
+        feature.tuneable = _is_tuneable(line, default=feature.tuneable)
     except ValueError as error:
         raise UserError(f"{place}: {error}") from error
     for key, value in line.arguments.items():

@@ -190,13 +190,13 @@ def load_features(
     """
 
     @cache
-    def scorer_of(folder: Path, *, unnormalised: bool) -> PhraseScorer:
+    def scorer_of(folder: Path) -> PhraseScorer:
         from phrasescore.lm.lm_scorer import NeuralLmScorer
         from phrasescore.model_files import LANGUAGE_MODEL, model_kind
         from phrasescore.scoring.scorer import load_scorer
 
         if model_kind(folder) == LANGUAGE_MODEL:
-            scorer = NeuralLmScorer.load(folder, device, backoff, unnormalised=unnormalised)
+            scorer = NeuralLmScorer.load(folder, device, backoff)
             if scorer.source_window:
                 raise UserError(f"{folder}: is a joint model, which only the decoder uses; add it by `add-lm`")
             return scorer
@@ -209,7 +209,7 @@ def load_features(
     def load(spec: FeatureSpec) -> ListFeature:
         if spec.path.is_file():
             return Numbers(spec.label, spec.path)
-        scorer = scorer_of(spec.path, unnormalised=spec.column == UNNORMALISED.name)
+        scorer = scorer_of(spec.path)
         column = scorer.columns[0] if spec.column is None else scorer.column(spec.column)
         # Word counts are sums over phrases, so they need no segmentation.
         unit: Unit = "sentence" if column.values == "count" else scorer.unit

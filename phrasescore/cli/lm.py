@@ -105,7 +105,6 @@ def _add_score(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     options.add_input(parser, "text", "tokenised text")
     options.add_path(parser, "-m --model", "FOLDER", "model folder", required=True)
     options.add_backoff_option(parser, "none; they then share the probability of <unk>")
-    options.add_unnormalised_option(parser)
     text = "interpolate with the back-off model: weight of the network"
     parser.add_argument("--interpolate", type=float, metavar="W", help=text)
     options.add_path(parser, "--weight-text", "TEXT", "interpolate with the best weight for this other text")
@@ -156,7 +155,6 @@ def _score(args: argparse.Namespace) -> int:
     scores = TextScores.load(
         args.model,
         args.backoff,
-        unnormalised=args.unnormalised,
         interpolate=args.interpolate,
         weight_text=args.weight_text,
         device=args.device,

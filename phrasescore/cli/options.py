@@ -141,12 +141,6 @@ def add_backoff_option(parser: argparse.ArgumentParser, default: str) -> None:
     add_path(parser, "--backoff", "LM", text)
 
 
-def add_unnormalised_option(parser: argparse.ArgumentParser) -> None:
-    """Add --unnormalised."""
-    text = "take the outputs of the network as ln p, without a softmax; for networks of `lm train --self-normalise`"
-    add_switch(parser, "--unnormalised", text)
-
-
 def add_plugin_option(parser: argparse.ArgumentParser) -> None:
     """Add --plugin; see `running.run_with_plugins`."""
     text = "run this Python file first, which registers your own units, attentions, encoders, decoders, optimisers or "

@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.device import Device
-from phrasescore.errors import UserError, spelled
 from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
 from phrasescore.lm.ngram_model import BackoffModel, as_word
 from phrasescore.lm.ngrams import AffiliatedSource, Ngrams, distinct_rows
@@ -50,14 +49,12 @@ class NeuralLmScorer(PhraseScorer):
     end = END
     """The id of `</s>` as a predicted word."""
 
-    def __init__(
-        self, model: TrainedLanguageModel, device: Device, backoff: Path | None = None, *, unnormalised: bool = False
-    ) -> None:
-        """With `unnormalised`, the outputs of the network are ln p, for which it must have been trained."""
+    def __init__(self, model: TrainedLanguageModel, device: Device, backoff: Path | None = None) -> None:
         super().__init__([model.folder], device)
-        self.model, self.unnormalised = model, unnormalised
+        self.model = model
         self.backoff = None if backoff is None else BackoffModel(backoff, model.vocabulary.known_words)
-        self.columns = (UNNORMALISED if unnormalised else SCORE, UNKNOWN_TARGET)
+        is_self_normalised = model.network.config.self_normalise > 0
+        self.columns = (SCORE, UNKNOWN_TARGET, *([UNNORMALISED] if is_self_normalised else []))
         self.norms: NgramCache | None = None
         """An optional cache of ln Z by context, for 32 bit only: in 16 bit ln Z is that of rounded products, but cached
         values are exact."""
@@ -70,16 +67,11 @@ class NeuralLmScorer(PhraseScorer):
         self._texts = [as_word(word) for word in model.vocabulary.words]
 
     @classmethod
-    def load(cls, folder: Path, device: Device, backoff: Path | None = None, *, unnormalised: bool = False) -> Self:
+    def load(cls, folder: Path, device: Device, backoff: Path | None = None) -> Self:
         model, device = load_language_model(folder), device.of_this_process()
-        if unnormalised and not model.network.config.self_normalise:
-            raise UserError(
-                f"{model.folder}: was not trained with {spelled('self_normalise')}, so its outputs are no "
-                "probabilities; train it with that, or ask for normalised scores"
-            )
-        scorer = cls(model, device, backoff, unnormalised=unnormalised)
+        scorer = cls(model, device, backoff)
         arguments = model.folder.resolve(), device, backoff and backoff.resolve()
-        scorer.recipe = Recipe(cls.load, arguments, scorer.fingerprint, (("unnormalised", unnormalised),))
+        scorer.recipe = Recipe(cls.load, arguments, scorer.fingerprint)
         return scorer
 
     @property
@@ -90,8 +82,9 @@ class NeuralLmScorer(PhraseScorer):
         sentences, columns = [split_words(target) for target in occurrences.targets], columns or self.columns[:1]
         unknown_N = np.array([sum(word not in self.model.vocabulary for word in words) for words in sentences], float)
         values = {UNKNOWN_TARGET: unknown_N}
-        if self.columns[0] in columns:
-            values[self.columns[0]] = np.array(self.sentence_log_probs(sentences), float)
+        for column in {SCORE, UNNORMALISED}.intersection(columns):
+            scores = self.sentence_log_probs(sentences, unnormalised=column == UNNORMALISED)
+            values[column] = np.array(scores, float)
         counts = WordCounts(target=sum(map(len, sentences)), target_unknown=int(unknown_N.sum()))
         return Scores(np.stack([values[column] for column in columns], axis=1), counts)
 
@@ -102,26 +95,33 @@ class NeuralLmScorer(PhraseScorer):
             self._texts.append(as_word(word))
         return number
 
-    def sentence_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[float]:
+    def sentence_log_probs(self, sentences: Sequence[Sequence[bytes]], *, unnormalised: bool = False) -> list[float]:
         """Return ln p of each sentence, `</s>` included; see `log_probs`."""
-        return [float(scores.sum()) for scores in self.word_log_probs(sentences)]
+        return [float(scores.sum()) for scores in self.word_log_probs(sentences, unnormalised=unnormalised)]
 
     def word_log_probs(
-        self, sentences: Sequence[Sequence[bytes]], source: AffiliatedSource | None = None
+        self,
+        sentences: Sequence[Sequence[bytes]],
+        source: AffiliatedSource | None = None,
+        *,
+        unnormalised: bool = False,
     ) -> list[Floats]:
         """Return ln p of the words and the `</s>` of each sentence, with its source for a joint model."""
         if not sentences:
             return []
         phrases = Phrases.from_lists([self.word_id(word) for word in sentence] for sentence in sentences)
         ngrams = Ngrams(phrases, self.order, source, self.source_window)
-        scores = self.log_probs(*ngrams.take(np.arange(len(ngrams))))
+        scores = self.log_probs(*ngrams.take(np.arange(len(ngrams))), unnormalised=unnormalised)
         return np.split(scores, (phrases.offsets[1:] + np.arange(1, len(sentences) + 1))[:-1])
 
-    def log_probs(self, contexts_Qc: NDArray[np.integer], words_Q: NDArray[np.integer]) -> Floats:
+    def log_probs(
+        self, contexts_Qc: NDArray[np.integer], words_Q: NDArray[np.integer], *, unnormalised: bool = False
+    ) -> Floats:
         """Return ln p of words in context, [Q].
 
         Contexts are the `order` - 1 words before each, the nearest last, padded with `start` on the left; of a joint
-        model after the window of ids of its source vocabulary. `end` is predicted at the end of a sentence.
+        model after the window of ids of its source vocabulary. `end` is predicted at the end of a sentence. With
+        `unnormalised`, the outputs of the network are ln p, for which it must have been trained.
         """
         if not len(words_Q):
             return np.zeros(0)
@@ -129,7 +129,7 @@ class NeuralLmScorer(PhraseScorer):
         history_Qc = known_Qc[:, self.source_window :]
         history_Qc[history_Qc >= self.shortlist] = UNKNOWN
         known_Q = np.where(words_Q < self.shortlist, words_Q, UNKNOWN).astype(np.int64)
-        scores_Q = self._network_scores(known_Qc, known_Q)
+        scores_Q = self._network_scores(known_Qc, known_Q, unnormalised)
         if self.backoff is not None:
             for query in np.flatnonzero(words_Q >= self.shortlist).tolist():
                 before = int(contexts_Qc[query, -1])
@@ -139,12 +139,12 @@ class NeuralLmScorer(PhraseScorer):
         return scores_Q
 
     @torch.inference_mode()
-    def _network_scores(self, contexts_Qc: Indices, words_Q: Indices) -> Floats:
+    def _network_scores(self, contexts_Qc: Indices, words_Q: Indices, unnormalised: bool) -> Floats:
         first_A, context_Q = distinct_rows(contexts_Qc)
         contexts_Ac = contexts_Qc[first_A]
         # The cache has ln Z of some contexts; unnormalised scores use its mean.
-        log_norm_A = np.full(len(contexts_Ac), float(self._network.mean_log_norm) if self.unnormalised else np.nan)
-        if not self.unnormalised and self.norms is not None:
+        log_norm_A = np.full(len(contexts_Ac), float(self._network.mean_log_norm) if unnormalised else np.nan)
+        if not unnormalised and self.norms is not None:
             log_norm_A = self.norms.find(_keys(contexts_Ac)).astype(np.float64)
         is_new_A = np.isnan(log_norm_A)
         scores_Q, rows = np.empty(len(words_Q)), _ROWS[self.device.torch_device.type]
@@ -157,7 +157,7 @@ class NeuralLmScorer(PhraseScorer):
                     contexts_Ac[some], node_I, words_Q[query_I], None if is_new else log_norm_A[some]
                 )
         # Unnormalised scores may be positive.
-        require = require_finite if self.unnormalised else require_log_probs
+        require = require_finite if unnormalised else require_log_probs
         require(scores_Q, self.model.folder)
         if self.norms is not None:
             self.norms.add(_keys(contexts_Ac[is_new_A]), log_norm_A[is_new_A].astype(np.float32))

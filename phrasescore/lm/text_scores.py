@@ -48,7 +48,6 @@ class TextScores:
         model: str | Path,
         backoff: str | Path | None = None,
         *,
-        unnormalised: bool = False,
         interpolate: float | None = None,
         weight_text: str | Path | None = None,
         device: str = "auto",
@@ -61,7 +60,6 @@ class TextScores:
             model: the model folder.
             backoff: n-gram model, ARPA or KenLM binary, for the words outside the shortlist. Without it each of these
                 words gets the probability of all of them together, and the scores are not a distribution over words.
-            unnormalised: omit the sum of the softmax; for networks trained with `self_normalise`.
             interpolate: the weight of the network in a linear interpolation with `backoff`.
             weight_text: a text, not the scored one, on which to optimise that weight instead.
             device: `auto`, `cpu`, `cuda` or `cuda:N`.
@@ -78,7 +76,7 @@ class TextScores:
             raise UsageError(f"{spelled('interpolate')}: is {interpolate}; give a number between 0 and 1")
         settle_memory()
         ngrams = None if backoff is None else Path(backoff)
-        scorer = NeuralLmScorer.load(Path(model), choose_device(device, precision), ngrams, unnormalised=unnormalised)
+        scorer = NeuralLmScorer.load(Path(model), choose_device(device, precision), ngrams)
         if scorer.source_window and weight_text is not None:
             raise UsageError(
                 f"{spelled('weight_text')}: is for models that read no source; give {spelled('interpolate')}"
@@ -99,8 +97,6 @@ class TextScores:
         else:
             rows.append(("perplexity of the back-off model", f"{found['backoff']:.3f}"))
             rows.append(("words unknown to the back-off model", f"{self.unknown_to_backoff:,}"))
-        if self.scorer.unnormalised:
-            rows.append(("", "the network's scores are not normalised, so its perplexity is an estimate"))
         if self.weight is not None:
             rows.append(("weight of the neural language model", f"{self.weight:.4f}"))
             rows.append(("perplexity of the interpolation", f"{found['interpolation']:.3f}"))
@@ -122,7 +118,6 @@ class TextScores:
             "schema": 1,
             "model": {"folder": str(model), "weights_sha256": self.scorer.fingerprint},
             "backoff": backoff and described(backoff),
-            "unnormalised": self.scorer.unnormalised,
             **digests,
             "text": {**digests["text"], **{name: getattr(self, name) for name in counts}},
             "weight": self.weight,

@@ -58,11 +58,6 @@ def test_scores_and_their_summary(folder: Path, capsys: pytest.CaptureFixture[st
     assert summary["words and ends of sentences"] == words
     assert summary["words outside the shortlist"] > 0
     assert math.exp(-sum(scores) / words) == pytest.approx(summary["perplexity of the neural language model"], abs=1e-3)
-    unnormalised = score(capsys, *arguments, "--summary", "--unnormalised")
-    assert "its perplexity is an estimate" in unnormalised
-    raw = values(unnormalised)
-    assert raw["perplexity of the neural language model"] != summary["perplexity of the neural language model"]
-    assert raw["perplexity of the back-off model"] == summary["perplexity of the back-off model"]
 
 
 def test_a_text_may_be_scored_in_parts(

@@ -286,6 +286,5 @@ def test_the_whole_stand_in(tmp_path: Path) -> None:
     assert perplexity["interpolation"] < max(perplexity["network"], perplexity["backoff"])
     ini = MosesIni.read(tmp_path / "tuned" / "rnn-wp+cslm.1.ini")
     assert ini.phrase_table().width == 6
-    [cslm] = [feature for feature in ini.features() if feature.kind == "CSLM"]
-    assert cslm.arguments["unnormalised"] == "true"
+    assert [feature.label for feature in ini.features() if feature.kind == "CSLM"] == ["CSLM0"]
     assert "Nothing to be done" in snakemake(tmp_path, *STAND_IN, *options)

@@ -28,7 +28,7 @@ def cpu() -> Device:
 def make_scorer(cpu: Device) -> Callable[..., NeuralLmScorer]:
     """Make a scorer whose shortlist has some words of the n-gram model and one word that it lacks."""
 
-    def make(*, words: int = 40, backoff: bool = True, unnormalised: bool = False) -> NeuralLmScorer:
+    def make(*, words: int = 40, backoff: bool = True) -> NeuralLmScorer:
         frequent = Vocabulary.most_frequent(count_words(MINI / "train.fr"), words)
         vocabulary = Vocabulary([*frequent.known_words, b"nulle-part"])
         torch.manual_seed(1)
@@ -36,6 +36,6 @@ def make_scorer(cpu: Device) -> Callable[..., NeuralLmScorer]:
         network = NeuralLanguageModel(config, len(vocabulary)).eval()
         torch.nn.init.normal_(network.softmax.words.weight)
         model = TrainedLanguageModel(network, vocabulary, folder=Path("random"))
-        return NeuralLmScorer(model, cpu, ARPA if backoff else None, unnormalised=unnormalised)
+        return NeuralLmScorer(model, cpu, ARPA if backoff else None)
 
     return make

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import kenlm
@@ -94,12 +95,13 @@ def test_scores_do_not_depend_on_their_company(
     make_scorer: MakeScorer, monkeypatch: pytest.MonkeyPatch, rows: int, unnormalised: bool
 ) -> None:
     monkeypatch.setattr(scorer_module, "_ROWS", {"cpu": rows})
-    scorer = make_scorer(unnormalised=unnormalised)
-    together = scorer.sentence_log_probs(SENTENCES)
-    alone = [scorer.sentence_log_probs([sentence])[0] for sentence in SENTENCES]
+    scorer = make_scorer()
+    log_probs = partial(scorer.sentence_log_probs, unnormalised=unnormalised)
+    together = log_probs(SENTENCES)
+    alone = [log_probs([sentence])[0] for sentence in SENTENCES]
     assert together == pytest.approx(alone, abs=1e-4)
     assert len(set(np.round(together, 3))) > 50
-    backwards = scorer.sentence_log_probs(SENTENCES[::-1])[::-1]
+    backwards = log_probs(SENTENCES[::-1])[::-1]
     assert together == pytest.approx(backwards, abs=1e-4)
 
 
@@ -176,15 +178,15 @@ def test_a_network_that_gives_no_log_probabilities_is_rejected(make_scorer: Make
 
     Without normalisation a score above 0 is possible and looks like a valid number.
     """
-    scorer = make_scorer(unnormalised=unnormalised)
-    text = [[b"un", b"chien", b"nulle-part"]]
+    scorer = make_scorer()
+    log_probs = partial(scorer.sentence_log_probs, [[b"un", b"chien", b"nulle-part"]], unnormalised=unnormalised)
     with torch.no_grad():
         scorer.model.network.softmax.words.bias.fill_(40.0)
-    assert (scorer.sentence_log_probs(text)[0] > 0) == unnormalised
+    assert (log_probs()[0] > 0) == unnormalised
     for number in (math.nan, math.inf, -math.inf):
         with torch.no_grad():
             scorer.model.network.softmax.words.bias.fill_(number)
         with pytest.raises(
             UserError, match=r"^random: (gives scores that are no log-prob|computes numbers that are not)"
         ):
-            scorer.sentence_log_probs(text)
+            log_probs()

@@ -19,6 +19,7 @@ from phrasescore.lm.text_scores import TextScores
 from phrasescore.model_folder import load_language_model
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.parallel_text import ParallelText
+from phrasescore.scoring.occurrences import UNNORMALISED
 from phrasescore.training.loop import Start, Trainer
 from phrasescore.training.settings import LmSettings, TextConfig
 from phrasescore.training.training_config import TrainingConfig
@@ -143,16 +144,14 @@ def test_self_normalised_networks_need_no_normalisation(tmp_path: Path, cpu: Dev
     assert abs(last[0]["mean_log_norm"]) < 0.4 < abs(last[1]["mean_log_norm"])
     assert last[0]["log_norm_deviation"] < 0.4
     sentences = [line.split(b" ") for line in OTHER.read_bytes().splitlines()]
-    exact, raw = (
-        NeuralLmScorer.load(tmp_path / "self", cpu, ARPA, unnormalised=unnormalised).sentence_log_probs(sentences)
-        for unnormalised in (False, True)
-    )
+    scorer = NeuralLmScorer.load(tmp_path / "self", cpu, ARPA)
+    assert scorer.context_column == UNNORMALISED
+    exact, raw = (scorer.sentence_log_probs(sentences, unnormalised=one) for one in (False, True))
     words = sum(len(sentence) + 1 for sentence in sentences)
     assert max(abs(one - other) for one, other in zip(exact, raw, strict=True)) > 0.01
     # They differ by ln Z minus its mean on this text.
     assert sum(exact) / words == pytest.approx(sum(raw) / words, abs=1e-4)
-    with pytest.raises(UserError, match="was not trained with self_normalise"):
-        NeuralLmScorer.load(tmp_path / "plain", cpu, unnormalised=True)
+    assert UNNORMALISED not in NeuralLmScorer.load(tmp_path / "plain", cpu).columns
 
 
 def test_the_shortlist(tmp_path: Path, cpu: Device) -> None:

@@ -12,10 +12,10 @@ from phrasescore.vocabulary import Vocabulary, count_words
 from tests.conftest import MINI
 
 
-def mini_system(folder: Path, *, self_normalise: float = 0.0) -> Path:
+def mini_system(folder: Path) -> Path:
     """Return an ini of the mini system with a random network."""
     vocabulary = Vocabulary.most_frequent(count_words(MINI / "train.fr"), 40)
-    config = NeuralLmConfig(order=3, embedding=3, first_hidden=4, second_hidden=4, self_normalise=self_normalise)
+    config = NeuralLmConfig(order=3, embedding=3, first_hidden=4, second_hidden=4)
     network = NeuralLanguageModel(config, len(vocabulary))
     (folder / "cslm").mkdir()
     save_lm_description(folder / "cslm", config, vocabulary, {})

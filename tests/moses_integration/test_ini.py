@@ -185,10 +185,10 @@ def test_adding_a_feature(tmp_path: Path) -> None:
     (tmp_path / "moses.ini").write_text(INI.format(table="t.gz"))
     ini = MosesIni.read(tmp_path / "moses.ini")
     before = ini.copy()
-    arguments: dict[str, str | Path] = {"path": tmp_path / "cslm", "backoff": Path("/far/lm"), "unnormalised": "true"}
+    arguments: dict[str, str | Path] = {"path": tmp_path / "cslm", "backoff": Path("/far/lm"), "order": "5"}
     add_feature(ini, "CSLM", "CSLM0", arguments, [0.25])
     added = [line for line in ini.lines if line not in before.lines]
-    assert added == ["CSLM name=CSLM0 backoff=/far/lm unnormalised=true path=cslm\n", "CSLM0= 0.25\n"]
+    assert added == ["CSLM name=CSLM0 backoff=/far/lm order=5 path=cslm\n", "CSLM0= 0.25\n"]
     assert [line for line in ini.lines if line not in added] == before.lines
     moved = ini.with_absolute_paths()
     assert moved.path_of(moved.feature("CSLM0")) == tmp_path / "cslm"

@@ -86,7 +86,6 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("[decoder]\nstack = '50'", "stack is '50'; give a whole number"),
         ("[decoder]\nfeature = 3", "feature is what the rows differ by; leave it out"),
         ("[scoring]\nrescored = 0", "rescored is 0; give at least 1"),
-        ("[scoring]\nunnormalised = true", "give language_model.self_normalise"),
         ("[network]\ndropout = 7", "[network]: --dropout: is 7.0; give"),
         ("[network]\ndirection = 'source-given-target'", "direction is what +RNN and +REVERSE say; leave it out"),
         (

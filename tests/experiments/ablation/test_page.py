@@ -222,7 +222,7 @@ def test_the_cost_of_translating_is_reported(tmp_path: Path) -> None:
 def test_a_language_model_has_perplexities_and_losses_per_word(tmp_path: Path) -> None:
     report = make_report()
     perplexity = {"network": 21.0, "backoff": 20.0, "interpolation": 17.0}
-    scored = {"unnormalised": False, "weight": 0.61, "perplexity": perplexity}
+    scored = {"weight": 0.61, "perplexity": perplexity}
     report["networks"]["cslm"] = {**network(validation={"per_word": 2.0}), "perplexities": [scored]}
     part = write(tmp_path / "a", report)
     assert part.networks[0] == ["network", "rnn", "cslm"]

@@ -30,9 +30,12 @@ def succeed(program: str, *arguments: str | Path) -> None:
 
 @pytest.fixture(scope="module")
 def joint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("joint") / "model"
+    return train_joint(tmp_path_factory.mktemp("joint") / "model")
+
+
+def train_joint(folder: Path, *more: str) -> Path:
     sizes = [f"--set=model.{size}" for size in ("window=2", "embedding=6", "first_hidden=16", "second_hidden=12")]
-    options = ("--order", "4", *sizes, "--set", "text.min_count=1", "--epochs", "2", "--self-normalise", "0.1")
+    options = ("--order", "4", *sizes, "--set", "text.min_count=1", "--epochs", "2", *more)
     succeed("phrasescore", "lm", "train", MINI / "train.fr", *ALIGNED, *options, "-o", folder, "--device", "cpu", "-q")
     return folder
 
@@ -70,14 +73,15 @@ def log_probability(folder: Path, source: list[bytes], entry: NbestEntry, *, unn
     return float(scores[np.arange(len(contexts)), ids[3:]].sum())
 
 
-@pytest.mark.parametrize(("normalising", "in_context"), [([], False), (["--unnormalised"], True)])
+@pytest.mark.parametrize(("options", "in_context"), [([], False), (["--self-normalise", "0.1"], True)])
 def test_the_score_of_the_search_is_that_of_the_equations(
-    normalising: list[str], in_context: bool, joint: Path, context: Path, small_dev: tuple[Path, Path], tmp_path: Path
+    options: list[str], in_context: bool, context: Path, small_dev: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """An entry's score follows from its words, segmentation and alignment; position tags change nothing."""
+    joint = train_joint(tmp_path / "joint", *options)
     source, reference = small_dev
     ini, tuned, nbest = tmp_path / "moses.ini", tmp_path / "tuned.ini", tmp_path / "nbest"
-    succeed("smt", "add-lm", MINI / "moses.ini", "--model", joint, *normalising, "-o", ini)
+    succeed("smt", "add-lm", MINI / "moses.ini", "--model", joint, "-o", ini)
     column = ("--in-context", context, "--precision", "fp32") if in_context else ()
     quick = ("--iterations", "2", "--restarts", "0", "--nbest", "5", *FAST)
     succeed("smt", "tune", ini, "--source", source, "--reference", reference, "-o", tuned, *column, *quick)
@@ -86,7 +90,7 @@ def test_the_score_of_the_search_is_that_of_the_equations(
     sentences = [line.split() for line in source.read_bytes().splitlines()]
     found, wanted = [], []
     for entry in read_nbest(nbest):
-        score = log_probability(joint, sentences[entry.sentence], entry, unnormalised=bool(normalising))
+        score = log_probability(joint, sentences[entry.sentence], entry, unnormalised=bool(options))
         if score is not None:
             wanted.append(score)
             found.append(entry.features()["NNJM0"][0])

@@ -24,11 +24,14 @@ FAST = ("--processes", "1", "--toolkit", "embedded", "-q")
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model with random weights, marked as self-normalised."""
-    folder = tmp_path_factory.mktemp("cslm")
+    return make_model(tmp_path_factory.mktemp("cslm"))
+
+
+def make_model(folder: Path, self_normalise: float = 0.0) -> Path:
+    """Write a model with random weights."""
     torch.manual_seed(1)
     vocabulary = Vocabulary.most_frequent(count_words(MINI / "train.fr"), 40)
-    config = NeuralLmConfig(order=4, embedding=6, first_hidden=8, second_hidden=8, self_normalise=0.1)
+    config = NeuralLmConfig(order=4, embedding=6, first_hidden=8, second_hidden=8, self_normalise=self_normalise)
     network = NeuralLanguageModel(config, len(vocabulary))
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
@@ -41,13 +44,13 @@ def succeed(*arguments: str | Path) -> None:
     assert main([str(argument) for argument in arguments]) == 0
 
 
-@pytest.mark.parametrize(("options", "column"), [([], ""), (["--unnormalised"], "unnormalised:")])
+@pytest.mark.parametrize(("self_normalise", "column"), [(0.0, ""), (0.1, "unnormalised:")])
 def test_the_column_of_the_search_is_that_of_rescoring(
-    options: list[str], column: str, model: Path, small_dev: tuple[Path, Path], tmp_path: Path
+    self_normalise: float, column: str, small_dev: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    source, reference = small_dev
+    model, (source, reference) = make_model(tmp_path, self_normalise), small_dev
     ini, tuned = tmp_path / "moses.ini", tmp_path / "tuned.ini"
-    succeed("add-lm", MINI / "moses.ini", "--model", model, *options, "-o", ini)
+    succeed("add-lm", MINI / "moses.ini", "--model", model, "-o", ini)
     quick = ("--iterations", "2", "--restarts", "0", "--nbest", "5", *FAST)
     succeed("tune", ini, "--source", source, "--reference", reference, "--prepared", "-o", tuned, *quick)
     assert MosesIni.read(tuned).weights()["CSLM0"] != [0.2]

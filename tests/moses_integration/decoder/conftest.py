@@ -31,7 +31,7 @@ def _random_model(folder: Path, source_words: Sequence[bytes] = ()) -> Path:
     torch.manual_seed(1)
     vocabulary = Vocabulary(TARGET_WORDS[:2])
     source = Vocabulary(source_words) if source_words else None
-    config = NeuralLmConfig(order=4, window=1, embedding=3, first_hidden=5, second_hidden=4, self_normalise=0.1)
+    config = NeuralLmConfig(order=4, window=1, embedding=3, first_hidden=5, second_hidden=4)
     network = NeuralLanguageModel(config, len(vocabulary), len(source) if source else 0)
     with torch.no_grad():
         for parameter in network.parameters():
