@@ -107,11 +107,16 @@ class LogLinearModel:
         Like Moses, rank them by the score without context plus the estimates of the language models, under the current
         weights (moses/TargetPhrase.cpp). A single word without translation is copied.
         """
-        if source not in self._pruned and (every := self.all_translations(source)):
-            self._pruned[source] = every.take(self.best(every))
-        return self._pruned.get(source)
+        found = self._pruned.pop(source, None)
+        if found is None and (every := self.all_translations(source)):
+            found = every.take(self.best(every))
+        if found is not None:
+            # The latest used is last, see `limit_cache`.
+            self._pruned[source] = found
+        return found
 
     def limit_cache(self, phrases: int) -> None:
+        """Forget the translations of all but the latest used source phrases."""
         self._translations = {}
         forget_oldest(self._pruned, phrases)
 

@@ -62,20 +62,21 @@ class Positions:
     longest: int
     """Length of the longest source phrases."""
     phrases: dict[Words, Phrase | None] = field(default_factory=dict)
-    """The phrases found so far, and None for phrases without options."""
+    """The phrases found so far, and None for phrases without options; the latest used is last."""
 
     def __iter__(self) -> Iterator[Position]:
         """Yield the positions by sentence, then by length, then by the first word."""
         for number, sentence in enumerate(self.sentences):
             for start, end in spans(sentence, self.longest):
                 words = sentence[start : end + 1]
-                if words not in self.phrases:
-                    every = self.model.all_translations(words)
-                    kept = every.take(self.model.selected(every)) if every else None
-                    self.phrases[words] = Phrase(words, kept) if kept else None
-                phrase = self.phrases[words]
+                phrase = self.phrases.pop(words) if words in self.phrases else self._find(words)
+                self.phrases[words] = phrase
                 if phrase is not None:
                     yield Position(number, start, end, phrase)
+
+    def _find(self, words: Words) -> Phrase | None:
+        every = self.model.all_translations(words)
+        return Phrase(words, every.take(self.model.selected(every))) if every else None
 
 
 def index_text(sentences: Sequence[Words], positions: Iterable[Position]) -> list[Words]:

@@ -2,10 +2,11 @@
 
     a_t(j) = softmax_j(score(q, h_j)),   c_t = sum_j a_t(j) h_j
 
-over the annotations h_j of the source, one per word and one for the end symbol. q is a state of the decoder.
+over the annotations h_j of the source, one per word and one for the end symbol. q is a state of the decoder. The sum
+may also be over linear functions of h_j: W c_t = sum_j a_t(j) W h_j.
 
 Legend: S source phrases, B rows of T queries with the same source phrase, L symbols of the longest source phrase,
-n size of the query, d size of an annotation, k size of a key.
+n size of the query, d size of an annotation, k size of a key, v size of a value, h_j or W h_j.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from phrasescore.nn.prefix_tree import Rows, take_rows
 from phrasescore.plugins import Registry
 
 _CHUNK = 1 << 24
-"""Elements of the annotations that are gathered at once."""
+"""Elements of the values that are gathered at once."""
 
 
 class Attention(nn.Module):
@@ -44,9 +45,9 @@ register_attention = ATTENTIONS.register
 
 
 class Memory(NamedTuple):
-    """Annotations and keys of the source phrases."""
+    """What attention reads of the source phrases."""
 
-    annotations_SLd: Tensor
+    values_SLv: Tensor
     keys_SLk: Tensor
     real_SL: Tensor
     """False on padding."""
@@ -56,8 +57,8 @@ class Memory(NamedTuple):
 
 
 def attend(attention: Attention, query_BTn: Tensor, memory: Memory, source_B: Rows) -> tuple[Tensor, Tensor]:
-    """Return the contexts c_t [B, T, d] and the weights a_t [B, T, L]; `source_B` is the source phrase of each row."""
-    rows = max(1, _CHUNK // memory.annotations_SLd[0].numel())
+    """Return the contexts c_t [B, T, v] and the weights a_t [B, T, L]; `source_B` is the source phrase of each row."""
+    rows = max(1, _CHUNK // memory.values_SLv[0].numel())
     if isinstance(source_B, slice) or len(source_B) <= rows:
         return _attend(attention, query_BTn, memory.take(source_B))
     parts = [
@@ -73,8 +74,8 @@ def _attend(attention: Attention, query_BTn: Tensor, memory: Memory) -> tuple[Te
     # Under autocast the softmax and the sum keep the precision of the states.
     scores_BTL = scores_BTL.to(query_BTn.dtype).masked_fill(~memory.real_SL[:, None], -torch.inf)
     weights_BTL = torch.softmax(scores_BTL, dim=2)
-    context_BTd = torch.bmm(weights_BTL.to(memory.annotations_SLd.dtype), memory.annotations_SLd)
-    return context_BTd.to(query_BTn.dtype), weights_BTL
+    context_BTv = torch.bmm(weights_BTL.to(memory.values_SLv.dtype), memory.values_SLv)
+    return context_BTv.to(query_BTn.dtype), weights_BTL
 
 
 @register_attention("dot")

@@ -154,7 +154,7 @@ class RecurrentDecoder(Decoder):
             return super().forward(batch, encoded, free, best_word)
         # The inputs of all steps are known, so each layer computes all its steps before the next.
         tree, state, starts = batch.target, self.start(encoded), len(batch.sources)
-        e_Nm, x_Ng = self._read(tree.words_N, len(tree.words_N), state)
+        e_Nm, x_Ng = self._read_all(tree.words_N, state)
         _, x_Rg = self._read(None, starts, state)
         sizes, parents = [starts, *tree.sizes], [slice(0, starts), *tree.parents]
         inputs: Sequence[Tensor] = [x_Rg, *x_Ng.split(tree.sizes)]
@@ -166,13 +166,14 @@ class RecurrentDecoder(Decoder):
         for unit, h_Rs in zip(units[1:], state.layers[1:], strict=True):
             inputs = unit.project(self.dropout(h_An)).split(sizes)
             h_An = unit.output(unit.unroll(h_Rs, parents, inputs))
-        context_Ad = None
+        context_Aq = None
         if self.attention is not None:
             assert state.memory is not None
             rows = on_device(batch.rows_of_nodes(), h_An.device)
-            context_GTd, _ = attend(self.attention, h_An[rows.node_GT], state.memory, rows.source_G)
-            context_Ad = context_GTd.flatten(0, 1).index_select(0, rows.cell_A)
-        context_Aq = self._context_of_readout(state, context_Ad, batch.source_of_node_A)
+            context_GTq, _ = attend(self.attention, h_An[rows.node_GT], state.memory, rows.source_G)
+            context_Aq = context_GTq.flatten(0, 1).index_select(0, rows.cell_A)
+        elif state.readout_Sq is not None:
+            context_Aq = take_rows(state.readout_Sq, batch.source_of_node_A)
         return self.readout.shrink(self.readout(h_An, e_Nm, context_Aq))
 
     def start(self, encoded: EncodedSource) -> RecurrentState:
@@ -180,8 +181,11 @@ class RecurrentDecoder(Decoder):
         if self.attention is not None:
             assert encoded.annotations_SLd is not None
             assert encoded.real_SL is not None
-            keys_SLk = self.attention.keys(encoded.annotations_SLd)
-            memory = Memory(encoded.annotations_SLd, keys_SLk, encoded.real_SL)
+            keys_SLk, values_SLv = self.attention.keys(encoded.annotations_SLd), encoded.annotations_SLd
+            if not self.attends_before_step:
+                # Only the readout uses the context. Its product costs less here, for there are more states than words.
+                values_SLv = self.readout.project_context(values_SLv)
+            memory = Memory(values_SLv, keys_SLk, encoded.real_SL)
         rows, is_fixed = len(c_Sd), self.attention is None and self.readout.uses_context
         return RecurrentState(
             layers,
@@ -195,12 +199,14 @@ class RecurrentDecoder(Decoder):
     def step(self, state: RecurrentState, words_B: Tensor | None) -> Prediction:
         e_Bm, x_Bg = self._read(words_B, len(state.layers[0]), state)
         context_Bg = None if state.context_Sg is None else take_rows(state.context_Sg, state.source_B)
-        c_Bd: Tensor | None = None
+        readout_Bq = None if state.readout_Sq is None else take_rows(state.readout_Sq, state.source_B)
         attention_BL: Tensor | None = None
         units: list[RecurrentUnit] = [self.unit, *self.upper]
         if self.attends_before_step:
             c_Bd, attention_BL = self._attend(units[-1].output(state.layers[-1]), state)
             context_Bg = self.unit.project_context(c_Bd)
+            if self.readout.uses_context:
+                readout_Bq = self.readout.project_context(c_Bd)
         if self.feed is not None and state.fed_Bn is not None:
             x_Bg = x_Bg + self.feed(state.fed_Bn)
         h_Bs = self.unit.step(x_Bg, state.layers[0], context_Bg)
@@ -210,8 +216,8 @@ class RecurrentDecoder(Decoder):
             layers.append(h_Bs)
             out_Bn = unit.output(h_Bs)
         if self.attention is not None and not self.attends_before_step:
-            c_Bd, attention_BL = self._attend(out_Bn, state)
-        s_B = self.readout(out_Bn, e_Bm, self._context_of_readout(state, c_Bd, state.source_B))
+            readout_Bq, attention_BL = self._attend(out_Bn, state)
+        s_B = self.readout(out_Bn, e_Bm, readout_Bq)
         state = state._replace(layers=tuple(layers), fed_Bn=None if self.feed is None else s_B)
         return self.readout.shrink(s_B), state, attention_BL
 
@@ -223,19 +229,19 @@ class RecurrentDecoder(Decoder):
         e_Bm: Tensor = self.dropout(self.embedding(words_B))
         return e_Bm, self.unit.project(e_Bm)
 
+    def _read_all(self, words_N: Tensor, state: RecurrentState) -> tuple[Tensor, Tensor]:
+        """Read words; on a CPU each distinct word once, except in training, where dropout differs."""
+        if self.training or self.embedding is None or words_N.device.type != "cpu":
+            return self._read(words_N, len(words_N), state)
+        distinct_M, row_N = words_N.unique(return_inverse=True)
+        e_Mm, x_Mg = self._read(distinct_M, len(distinct_M), state)
+        return e_Mm[row_N], x_Mg[row_N]
+
     def _attend(self, query_Bn: Tensor, state: RecurrentState) -> tuple[Tensor, Tensor]:
         assert self.attention is not None
         assert state.memory is not None
-        context_B1d, weights_B1L = attend(self.attention, query_Bn[:, None], state.memory, state.source_B)
-        return context_B1d[:, 0], weights_B1L[:, 0]
-
-    def _context_of_readout(self, state: RecurrentState, attended_Bd: Tensor | None, source_B: Rows) -> Tensor | None:
-        """Return the context as projected by the readout, [B, q]: that of attention, or c."""
-        if not self.readout.uses_context:
-            return None
-        if attended_Bd is not None:
-            return self.readout.project_context(attended_Bd)
-        return None if state.readout_Sq is None else take_rows(state.readout_Sq, source_B)
+        context_B1v, weights_B1L = attend(self.attention, query_Bn[:, None], state.memory, state.source_B)
+        return context_B1v[:, 0], weights_B1L[:, 0]
 
 
 def _units(config: ModelConfig, word: int, context: int) -> tuple[RecurrentUnit, nn.ModuleList]:
