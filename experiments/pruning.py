@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from experiments.drawing import line_plot
 from experiments.machine import machine
@@ -67,15 +68,12 @@ class Pruning:
     def run(self) -> Json:
         """Measure all systems; write the table of results and the plot, and return the table."""
         args, digests = self._args, [sha256_of(path) for path in self._tables]
-        depends_on = [digests, args.seeds, args.weights and sha256_of(args.weights)]
+        depends_on = [digests, args.weights and sha256_of(args.weights)]
         systems: dict[str, tuple[str | None, Json]] = {WHOLE: (None, {})}
         for criterion in args.criteria:
             for share in args.shares:
                 systems[f"{criterion}, {share:.0%}"] = criterion, {**CRITERIA[criterion], "keep": share}
-        measured = {
-            name: self._steps.run(name, [*depends_on, options], partial(self._measure, name, options))
-            for name, (_, options) in systems.items()
-        }
+        measured = {name: self._measured(name, options, depends_on) for name, (_, options) in systems.items()}
         how = "the given weights" if args.weights else f"weights tuned with {counted(len(args.seeds), 'seed')}"
         found: Json = {
             "kind": "table",
@@ -96,10 +94,26 @@ class Pruning:
         write_atomically(args.output / "pruning.svg", line_plot("lines", f"{self._part} BLEU", _curves(found)))
         return found
 
-    def _measure(self, name: str, options: Json) -> Json:
+    def _measured(self, name: str, options: Json, depends_on: Sequence[Any]) -> Json:
         """Return the number of lines and BLEU of a pruned system."""
         # A path in moses.ini has no spaces.
         work = self._args.output / re.sub(r"\W+", "-", name)
+        lines = self._steps.run(name, [*depends_on, options], partial(self._build, work, options))
+        seeds = [None] if self._args.weights else self._args.seeds
+        mean, deviation = spread(
+            [
+                self._steps.run(
+                    f"{name}, translated" if seed is None else f"{name}, seed {seed}",
+                    [*depends_on, options, seed],
+                    partial(self._bleu, work, seed),
+                )
+                for seed in seeds
+            ]
+        )
+        return {"lines": lines, "bleu": {"mean": mean, "standard_deviation": deviation if len(seeds) > 1 else None}}
+
+    def _build(self, work: Path, options: Json) -> int:
+        """Write the tables and the ini of a pruned system; return the number of lines."""
         make_folder(work)
         ini, tables = self._ini.with_absolute_paths(), self._tables
         if options:
@@ -117,10 +131,7 @@ class Pruning:
         if self._args.weights:
             ini.set_weights(MosesIni.read(self._args.weights).weights_of_features())
         ini.write(work / "moses.ini")
-        inis = [work / "moses.ini"] if self._args.weights else [self._tuned(work, seed) for seed in self._args.seeds]
-        mean, deviation = spread([self._bleu(ini) for ini in inis])
-        lines = sum(1 for _ in read_lines(tables[0]))
-        return {"lines": lines, "bleu": {"mean": mean, "standard_deviation": deviation if len(inis) > 1 else None}}
+        return sum(1 for _ in read_lines(tables[0]))
 
     def _tuned(self, work: Path, seed: int) -> Path:
         source, references = self._texts("dev")
@@ -136,7 +147,9 @@ class Pruning:
         )
         return tuned
 
-    def _bleu(self, ini: Path) -> float:
+    def _bleu(self, work: Path, seed: int | None) -> float:
+        """Return BLEU of a system after tuning with a seed, or with the weights of its ini."""
+        ini = work / "moses.ini" if seed is None else self._tuned(work, seed)
         source, references = self._texts(self._part)
         translations = ini.with_suffix(".translations")
         decode(ini, source, translations, prepared=True, processes=self._args.processes)
