@@ -128,6 +128,17 @@ class ProcessPool:
     def submit(self, task: Callable[[Any], Any], item: Any) -> Future[Any]:
         return self._threads.submit(self._run, task, item)
 
+    def submit_to_each(self, task: Callable[[Any], Any], item: Any) -> list[Future[Any]]:
+        """Submit an item to each process of a pool that is idle."""
+        # A thread that waits here leaves the other items to the other threads.
+        barrier = threading.Barrier(self.number)
+
+        def run() -> Any:
+            barrier.wait()
+            return self._run(task, item)
+
+        return [self._threads.submit(run) for _ in range(self.number)]
+
     def result(self, future: Future[Any]) -> Any:
         return future.result()
 

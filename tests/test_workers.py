@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
@@ -24,7 +25,15 @@ import pytest
 
 from moses_integration.decoder.settings import UnsupportedError
 from phrasescore.errors import InputError, UserError, WorkersLostError
-from phrasescore.workers import Reloadable, Workers, available_cores, map_ordered, process_number, start_workers
+from phrasescore.workers import (
+    ProcessPool,
+    Reloadable,
+    Workers,
+    available_cores,
+    map_ordered,
+    process_number,
+    start_workers,
+)
 
 if TYPE_CHECKING:
     # Each worker process imports this module, and would import Dask, too.
@@ -104,6 +113,12 @@ def test_processes_that_share_work_have_numbers() -> None:
     with start_workers("killed", 2) as workers:
         numbers = set(map_ordered(_number, range(64), workers))
     assert numbers == {0, 1}
+
+
+def test_each_process_gets_an_item() -> None:
+    with closing(ProcessPool("killed", 3)) as pool:
+        pool.submit(_number, None).result()
+        assert sorted(one.result() for one in pool.submit_to_each(_number, None)) == [0, 1, 2]
 
 
 @dataclass(frozen=True)

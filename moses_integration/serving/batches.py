@@ -127,15 +127,15 @@ class Translator:
     """Distributes sentences among processes."""
 
     def __init__(self, task: TranslationTask, processes: int) -> None:
-        self._task, self._free, self._processes = task, processes, processes
+        self._task, self._free = task, processes
         self._pool = ProcessPool(_KILLED, processes, tries=_TRIES)
         self._waiting: deque[_Waiting] = deque()
         self._running: set[asyncio.Task[None]] = set()
 
     async def load(self) -> None:
         """Load the systems in all processes; the first one writes the files that all share."""
-        for processes in (1, self._processes):
-            await asyncio.gather(*(self._run_pool([]) for _ in range(processes)))
+        await self._run_pool([])
+        await asyncio.gather(*map(asyncio.wrap_future, self._pool.submit_to_each(self._task, [])))
 
     def close(self) -> None:
         self._pool.close()

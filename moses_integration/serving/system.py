@@ -84,12 +84,11 @@ class LoadedSystem:
         words = [_attempt(limits, self._words, sentence, limits) for sentence in sentences]
         valid = [one for one in words if not isinstance(one, Failure)]
         together = _attempt(limits, self._collect, valid)
-        # After a failure, find the sentence that caused it.
-        options = iter(
-            [_attempt(limits, lambda one=one: self._collect([one])[0]) for one in valid]
-            if isinstance(together, Failure)
-            else together
-        )
+        collected: Sequence[Options | Failure] = [together] if isinstance(together, Failure) else together
+        if isinstance(together, Failure) and len(valid) > 1:
+            # Find the sentence that caused it.
+            collected = [_attempt(limits, lambda one=one: self._collect([one])[0]) for one in valid]
+        options = iter(collected)
         results: list[Result | Failure] = []
         for sentence, one in zip(sentences, words, strict=True):
             found = one if isinstance(one, Failure) else next(options)
