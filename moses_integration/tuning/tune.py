@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +27,6 @@ from moses_integration.tuning.mert import optimise
 from moses_integration.tuning.tunings import Iteration, Tuning, TuningConfig
 from phrasescore.errors import UserError
 from phrasescore.text import ProgressCallback, no_progress
-
-if TYPE_CHECKING:
-    pass
 
 Floats = NDArray[np.float64]
 
