@@ -1,4 +1,7 @@
-"""Compare the straightforward scorer with the engine, in 32, 16 and 8 bit, on the same lines."""
+"""Compare the straightforward scorer with the engine, in 32, 16 and 8 bit, on the same lines.
+
+The engine computes normalised scores, and the unnormalised scores of a self-normalised network.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,14 @@ from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
-from phrasescore.scoring.occurrences import Occurrences
+from phrasescore.scoring.occurrences import SCORE, UNNORMALISED, Column, Occurrences
 from phrasescore.table.entry import Entry
 from phrasescore.table.reader import TableReader
 from phrasescore.training.settings import Settings
 from phrasescore.vocabulary import END, Vocabulary
 
-PAPER = ModelConfig()
-"""The paper's sizes."""
+PAPER = ModelConfig(self_normalise=0.1)
+"""The paper's sizes, and unnormalised scores beside the normalised ones."""
 _BATCHES_A_CHUNK = {"cpu": 1, "cuda": 4}
 """A GPU computes one batch while the next one is made."""
 
@@ -60,7 +63,7 @@ def random_model(table: Path, config: ModelConfig = PAPER) -> TrainedModel:
 def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict[str, Any]:
     """Measure the pairs per second of each scorer, and the speedup of the engine over the straightforward scorer.
 
-    The difference between their scores is included. CPU times depend less on other load than wall-clock times.
+    The difference between normalised scores is included. CPU times depend less on other load than wall-clock times.
 
     Args:
         table: the phrase table.
@@ -79,7 +82,11 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
     pairs = sum(map(len, chunks))
     ways: dict[str, Callable[[], NDArray[np.float64]]] = {
         "straightforward": partial(straightforward_scores, model, chunks, devices["fp32"]),
-        **{precision: partial(_engine, model, chunks, device, batch_pairs) for precision, device in devices.items()},
+        **{
+            f"{precision}{unnormalised}": partial(_engine, model, chunks, device, batch_pairs, column)
+            for precision, device in devices.items()
+            for unnormalised, column in (("", SCORE), (", unnormalised", UNNORMALISED))
+        },
     }
     timings: dict[str, list[Timing]] = {way: [] for way in ways}
     scores: dict[str, NDArray[np.float64]] = {}
@@ -91,12 +98,12 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
     speeds = {way: speed(pairs, found) for way, found in timings.items()}
     found: dict[str, Any] = {"pairs": pairs, "repetitions": repetitions, "batch_pairs": batch_pairs}
     found["straightforward"] = speeds["straightforward"]
+    for way in list(ways)[1:]:
+        times = speeds[way]["pairs_per_second"] / speeds["straightforward"]["pairs_per_second"]
+        found[f"engine, {way}"] = {**speeds[way], "times_straightforward": times}
     for precision in precisions:
         difference = np.abs(scores[precision] - scores["straightforward"])
-        found[f"engine, {precision}"] = {
-            **speeds[precision],
-            "times_straightforward": speeds[precision]["pairs_per_second"]
-            / speeds["straightforward"]["pairs_per_second"],
+        found[f"engine, {precision}"] |= {
             "mean_difference": float(difference.mean()),
             "largest_difference": float(difference.max()),
         }
@@ -153,8 +160,10 @@ def straightforward_scores(model: TrainedModel, chunks: list[list[Entry]], devic
     return np.concatenate(scores)
 
 
-def _engine(model: TrainedModel, chunks: list[list[Entry]], device: Device, batch_pairs: int) -> NDArray[np.float64]:
+def _engine(
+    model: TrainedModel, chunks: list[list[Entry]], device: Device, batch_pairs: int, column: Column = SCORE
+) -> NDArray[np.float64]:
     scorer = EncoderDecoderScorer(model, device)
     scorer.batch_pairs = batch_pairs
     chunks_of_pairs = [Occurrences([e.source for e in entries], [e.target for e in entries]) for entries in chunks]
-    return np.concatenate([scorer.score(pairs).first_N for pairs in chunks_of_pairs])
+    return np.concatenate([scorer.score(pairs, [column]).first_N for pairs in chunks_of_pairs])
