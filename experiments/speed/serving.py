@@ -3,8 +3,8 @@
     python -m experiments.speed.serving --text test.en --requests 10000 --kills 20 -- tuned.ini
 
 Options after `--` are those of `phrasescore-smt serve`. A request has one sentence. Each twentieth request is
-malformed and must be rejected. Translations of the same sentence must be equal; their scores differ by rounding, because
-they depend on the other sentences of a batch. Linux only.
+malformed and must be rejected. Translations of the same sentence must be equal; their scores differ by rounding,
+because they depend on the other sentences of a batch. Linux only.
 """
 
 from __future__ import annotations
