@@ -129,7 +129,7 @@ class ProcessPool:
         return self._threads.submit(self._run, task, item)
 
     def submit_to_each(self, task: Callable[[Any], Any], item: Any) -> list[Future[Any]]:
-        """Submit an item to each process of a pool that is idle."""
+        """Submit an item to every process; the pool must be idle."""
         # A thread that waits here leaves the other items to the other threads.
         barrier = threading.Barrier(self.number)
 

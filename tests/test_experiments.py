@@ -23,6 +23,7 @@ def test_the_straightforward_scorer_gives_the_engine_s_scores() -> None:
     found = scoring.measure(TABLE, "cpu", lines=128, repetitions=1)
     assert found["engine, fp32"]["largest_difference"] < 1e-4
     assert found["engine, bf16"]["largest_difference"] < 0.1
+    assert found["engine, fp32, unnormalised"]["times_straightforward"] > 0
     assert found["pairs"] == 128
 
 

@@ -1,6 +1,6 @@
 """Compare the straightforward scorer with the engine, in 32, 16 and 8 bit, on the same lines.
 
-The engine computes normalised scores, and the unnormalised scores of a self-normalised network.
+The engine computes normalised scores, and the unnormalised scores that a self-normalised network would offer.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from phrasescore.table.reader import TableReader
 from phrasescore.training.settings import Settings
 from phrasescore.vocabulary import END, Vocabulary
 
-PAPER = ModelConfig(self_normalise=0.1)
-"""The paper's sizes, and unnormalised scores beside the normalised ones."""
+PAPER = ModelConfig()
+"""The paper's sizes."""
 _BATCHES_A_CHUNK = {"cpu": 1, "cuda": 4}
 """A GPU computes one batch while the next one is made."""
 

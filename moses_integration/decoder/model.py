@@ -111,12 +111,12 @@ class LogLinearModel:
         if found is None and (every := self.all_translations(source)):
             found = every.take(self.best(every))
         if found is not None:
-            # The latest used is last, see `limit_cache`.
+            # The most recently used is last, see `limit_cache`.
             self._pruned[source] = found
         return found
 
     def limit_cache(self, phrases: int) -> None:
-        """Forget the translations of all but the latest used source phrases."""
+        """Forget the translations of all but the most recently used source phrases."""
         self._translations = {}
         forget_oldest(self._pruned, phrases)
 

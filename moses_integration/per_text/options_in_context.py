@@ -82,7 +82,7 @@ class OptionsInContext:
         return assemble_options(self.model, sentence, at, counts, widened.take(best_first.tolist()))
 
     def limit_cache(self, phrases: int) -> None:
-        """Forget the options of all but the latest used source phrases."""
+        """Forget the options of all but the most recently used source phrases."""
         self._selecting.limit_cache(0)
         # Three of four phrases of a text have no options, and need little memory.
         forget_oldest(self._phrases, 4 * phrases)

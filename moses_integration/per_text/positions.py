@@ -62,7 +62,7 @@ class Positions:
     longest: int
     """Length of the longest source phrases."""
     phrases: dict[Words, Phrase | None] = field(default_factory=dict)
-    """The phrases found so far, and None for phrases without options; the latest used is last."""
+    """The phrases found so far, and None for phrases without options; the most recently used is last."""
 
     def __iter__(self) -> Iterator[Position]:
         """Yield the positions by sentence, then by length, then by the first word."""

@@ -45,7 +45,7 @@ def find_without() -> tuple[Callable[[Words], object], Callable[[int], None]]:
 
 
 @pytest.mark.parametrize(("make", "kept"), [(find_in_context, 4), (find_without, 1)])
-def test_the_latest_used_phrases_are_kept(
+def test_the_most_recently_used_phrases_are_kept(
     make: Callable[[], tuple[Callable[[Words], object], Callable[[int], None]]], kept: int, found: list[Words]
 ) -> None:
     """`limit_cache(1)` keeps one phrase, or in context four, because there phrases without translations count, too."""
