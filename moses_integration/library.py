@@ -3,8 +3,8 @@
 Each function takes the options of its command as keyword arguments with underscores, such as `seeds=[1, 2, 3]` or
 `in_context="ctx"`; docs/commands.md lists them. `log` receives each line that the command would print. `progress`
 receives the completed fraction (None if unknown) and a short description. An unknown option is a `TypeError`; an
-invalid value, or a file, model or system that cannot be used, is a `UserError`. Worker processes are spawned, so a
-script needs `if __name__ == "__main__":`.
+invalid value, or a file, model or system that cannot be used, is a `UserError`. Worker processes import the
+script that calls a function, so it needs `if __name__ == "__main__":`.
 """
 
 from __future__ import annotations

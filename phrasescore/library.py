@@ -148,7 +148,7 @@ def annotate(
     The output is identical for any number of workers. If an earlier run was interrupted, the same call resumes it;
     table and output must both be regular files.
 
-    Processes are spawned: a script that calls this needs the usual `if __name__ == "__main__":`.
+    Worker processes import the script that calls this, so it needs `if __name__ == "__main__":`.
 
     Args:
         table: the input file, `-` for standard input.

@@ -14,6 +14,7 @@ import io
 import os
 import pickle
 import signal
+import sys
 import threading
 import traceback
 from collections import deque
@@ -22,7 +23,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from itertools import chain, count, islice
-from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing import forkserver, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -43,6 +44,12 @@ _UNGUARDED = (
     "no worker process could start, because each imports the script that called it; make the script a file and put its "
     'code under `if __name__ == "__main__":`, or use one process'
 )
+
+
+if sys.platform == "linux":
+    _CONTEXT = get_context("forkserver")
+else:
+    _CONTEXT = get_context("spawn")
 
 
 def map_ordered(
@@ -106,10 +113,11 @@ def start_workers(killed: str, processes: int | None = None, scheduler: str | No
 
 
 class ProcessPool:
-    """Spawned processes, each driven by a thread that sends it one item at a time and waits for the result.
+    """Processes, each driven by a thread that sends it one item at a time and waits for the result.
 
-    The processes end with their parent and ignore Ctrl-C, which the parent handles by ending them. They are spawned,
-    not forked, because a forked child may inherit a locked lock from a library's thread.
+    The processes end with their parent and ignore Ctrl-C, which the parent handles by ending them. They are forked by
+    a server without threads, which imports PyTorch once for all of them if the parent has imported it. Forked by the
+    parent, they might inherit a locked lock from a library's thread.
     """
 
     def __init__(self, killed: str, number: int, threads: int = 1, tries: int = 3) -> None:
@@ -124,6 +132,8 @@ class ProcessPool:
         self._have_begun = self._is_closed = False
         # The resource tracker unblocks signals when it starts, so start it before the threads block any.
         resource_tracker.ensure_running()
+        if sys.platform == "linux":
+            _start_fork_server()
 
     def submit(self, task: Callable[[Any], Any], item: Any) -> Future[Any]:
         return self._threads.submit(self._run, task, item)
@@ -174,7 +184,7 @@ class ProcessPool:
                 code = self._drop(number)
                 if self._is_closed:
                     raise CancelledError from error
-                # A script without the guard would spawn processes while a process imports it, which Python forbids.
+                # A script without the guard would start processes while a process imports it, which Python forbids.
                 if not self._have_begun and code >= 0:
                     raise UserError(_UNGUARDED) from error
                 continue
@@ -197,14 +207,28 @@ class ProcessPool:
             return self._processes.pop(number).end()
 
 
+def _start_fork_server() -> None:
+    """Start the fork server if it does not run: with one thread, because others do not survive a fork."""
+    _CONTEXT.set_forkserver_preload([name for name in ("torch",) if name in sys.modules])
+    threads = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        forkserver.ensure_running()
+    finally:
+        if threads is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = threads
+
+
 class _Process:
     def __init__(self, number: int, threads: int) -> None:
-        context = get_context("spawn")
-        self.pipe, theirs = context.Pipe()
+        self.pipe, theirs = _CONTEXT.Pipe()
         self.task: Callable[[Any], Any] | None = None
         self.has_begun = False
+        arguments = theirs, number, threads, dict(os.environ)
         # Python kills daemons when it exits.
-        self.process = context.Process(target=_serve, args=(theirs, number, threads), daemon=True)
+        self.process = _CONTEXT.Process(target=_serve, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
 
@@ -226,11 +250,16 @@ def process_number() -> int | None:
     return _number
 
 
-def _serve(pipe: Connection, number: int, threads: int) -> None:
+def _serve(pipe: Connection, number: int, threads: int, environment: dict[str, str]) -> None:
+    """Process tasks; `environment` is the parent's, which may differ from that of the fork server."""
     global _number
     _number = number
-    # Libraries read this when they are imported, which happens when a task needs them.
-    os.environ["OMP_NUM_THREADS"] = str(threads)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    os.environ.clear()
+    # Libraries read the number of threads when they are imported, which happens when a task needs them.
+    os.environ.update(environment, OMP_NUM_THREADS=str(threads))
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(threads)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     task = b""
     with suppress(EOFError, ConnectionError):

@@ -140,7 +140,7 @@ def _watch(load: Load, server: int, kills: int, memory: list[float]) -> None:
             time.sleep(0.05)
         if not is_kill:
             memory.append(_memory(server))
-        elif workers := _workers(server):
+        elif workers := _children(_fork_server(server)):
             os.kill(random.choice(workers), signal.SIGKILL)
 
 
@@ -159,17 +159,21 @@ def _server(arguments: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], s
             process.send_signal(signal.SIGINT)
 
 
-def _workers(server: int) -> list[int]:
-    """Return the processes that translate; multiprocessing's tracker is another child of the server."""
-    children = Path(f"/proc/{server}/task").glob("*/children")
-    numbers = [int(number) for path in children for number in path.read_text().split()]
-    return [number for number in numbers if b"spawn_main" in Path(f"/proc/{number}/cmdline").read_bytes()]
+def _fork_server(server: int) -> int:
+    """Return the process that forks those that translate; multiprocessing's tracker is another child of the server."""
+    return next(child for child in _children(server) if b"forkserver" in Path(f"/proc/{child}/cmdline").read_bytes())
+
+
+def _children(process: int) -> list[int]:
+    paths = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(number) for path in paths for number in path.read_text().split()]
 
 
 def _cpu_seconds(server: int) -> float:
     """Return the CPU time of the server and its processes, also of those that have ended."""
-    own = _times(server)
-    return (sum(own) + sum(sum(_times(worker)[:2]) for worker in _workers(server))) / os.sysconf("SC_CLK_TCK")
+    fork_server = _fork_server(server)
+    own = _times(server) + _times(fork_server)
+    return (sum(own) + sum(sum(_times(worker)[:2]) for worker in _children(fork_server))) / os.sysconf("SC_CLK_TCK")
 
 
 def _times(process: int) -> list[int]:
@@ -179,7 +183,9 @@ def _times(process: int) -> list[int]:
 
 def _memory(server: int) -> float:
     """Return the megabytes of the server and its processes; shared pages count once."""
-    rollups = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in (server, *_workers(server))]
+    fork_server = _fork_server(server)
+    processes = server, fork_server, *_children(fork_server)
+    rollups = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in processes]
     return sum(int(number) for rollup in rollups for number in re.findall(r"(?m)^Pss: +(\d+)", rollup)) / 1024
 
 

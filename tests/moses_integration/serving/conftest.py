@@ -52,8 +52,9 @@ class RunningServer:
 
     def workers(self) -> list[int]:
         """Return the ids of the processes that translate."""
-        children = psutil.Process(self.process.pid).children()
-        return [child.pid for child in children if "spawn_main" in " ".join(child.cmdline())]
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        # A fork server starts them.
+        return [child.pid for child in children if child.ppid() != self.process.pid]
 
 
 @contextmanager
