@@ -78,11 +78,11 @@ def test_a_pair_that_occurs_once_as_its_phrases_do_has_alpha() -> None:
 
 def test_the_thresholds_around_alpha(tmp_path: Path) -> None:
     """Johnson et al.: alpha+epsilon drops pairs that were extracted once, as their phrases were; alpha-epsilon not."""
-    once = [line for line in LINES if b"||| 1 1 1 |||" in line]
+    once = {line for line in LINES if b"||| 1 1 1 |||" in line}
     above = pruned(TABLE, tmp_path / "a", by="significance", threshold="alpha+epsilon")
     within = pruned(TABLE, tmp_path / "b", by="significance", threshold="alpha-epsilon")
     assert once
-    assert above == [line for line in within if line not in {*once}]
+    assert above == [line for line in within if line not in once]
     assert len(within) == len(above) + len(once) < len(LINES)
 
 
