@@ -30,6 +30,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from phrasescore.errors import UserError, WorkersLostError
 
 if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext, SpawnContext
+
     from phrasescore.dask_workers import DaskWorkers
 
 Item = TypeVar("Item")
@@ -44,12 +46,6 @@ _UNGUARDED = (
     "no worker process could start, because each imports the script that called it; make the script a file and put its "
     'code under `if __name__ == "__main__":`, or use one process'
 )
-
-
-if sys.platform == "linux":
-    _CONTEXT = get_context("forkserver")
-else:
-    _CONTEXT = get_context("spawn")
 
 
 def map_ordered(
@@ -132,8 +128,7 @@ class ProcessPool:
         self._have_begun = self._is_closed = False
         # The resource tracker unblocks signals when it starts, so start it before the threads block any.
         resource_tracker.ensure_running()
-        if sys.platform == "linux":
-            _start_fork_server()
+        self._context = _context()
 
     def submit(self, task: Callable[[Any], Any], item: Any) -> Future[Any]:
         return self._threads.submit(self._run, task, item)
@@ -198,7 +193,7 @@ class ProcessPool:
         with self._lock:
             if self._is_closed:
                 raise CancelledError
-            self._processes[number] = _Process(number, self._cores)
+            self._processes[number] = _Process(self._context, number, self._cores)
             return self._processes[number]
 
     def _drop(self, number: int) -> int:
@@ -207,28 +202,36 @@ class ProcessPool:
             return self._processes.pop(number).end()
 
 
-def _start_fork_server() -> None:
-    """Start the fork server if it does not run: with one thread, because others do not survive a fork."""
-    _CONTEXT.set_forkserver_preload([name for name in ("torch",) if name in sys.modules])
+def _context() -> ForkServerContext | SpawnContext:
+    """Return a context with a running fork server, or one that spawns, where no fork server can run."""
+    if sys.platform != "linux":
+        return get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload([name for name in ("torch",) if name in sys.modules])
     threads = os.environ.get("OMP_NUM_THREADS")
+    # Other threads of the server do not survive a fork.
     os.environ["OMP_NUM_THREADS"] = "1"
     try:
         forkserver.ensure_running()
+    except OSError:
+        # Before Python 3.14, a long TMPDIR is too long for the server's socket.
+        return get_context("spawn")
     finally:
         if threads is None:
             del os.environ["OMP_NUM_THREADS"]
         else:
             os.environ["OMP_NUM_THREADS"] = threads
+    return context
 
 
 class _Process:
-    def __init__(self, number: int, threads: int) -> None:
-        self.pipe, theirs = _CONTEXT.Pipe()
+    def __init__(self, context: ForkServerContext | SpawnContext, number: int, threads: int) -> None:
+        self.pipe, theirs = context.Pipe()
         self.task: Callable[[Any], Any] | None = None
         self.has_begun = False
         arguments = theirs, number, threads, dict(os.environ)
         # Python kills daemons when it exits.
-        self.process = _CONTEXT.Process(target=_serve, args=arguments, daemon=True)
+        self.process = context.Process(target=_serve, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
 

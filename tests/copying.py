@@ -14,7 +14,7 @@ OPTIONS = [
     "--dropout",
     "0",
     "--batch-size",
-    "32",
+    "64",
     "--learning-rate",
     "0.01",
 ]

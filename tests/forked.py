@@ -1,8 +1,8 @@
 """Run commands in forked children of a process that has imported everything, so that a command takes milliseconds.
 
 The process is separate from pytest, which has threads and captured streams. It is single-threaded and receives each
-command as a line of JSON over a socket. Each child gets its own environment and standard streams, a memory limit and an
-alarm signal without a handler. The alarm ends a child that hangs; set early, it simulates a kill.
+command as JSON over a socket. Each child gets its own environment and standard streams, a memory limit and an alarm
+signal without a handler. The alarm ends a child that hangs; set early, it simulates a kill.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from tempfile import TemporaryFile
+from typing import IO, NoReturn, Self
 
 MEMORY = 3 << 30
 """Memory limit of a child in bytes, beyond that of its parent."""
@@ -34,6 +35,7 @@ LARGEST_FILE = 1 << 28
 SECONDS = 60.0
 """Time limit in seconds. A command of an undamaged world takes less than one, but reading a bomb of 4 GB takes 15."""
 _SECONDS_OF_A_TEST = 100.0
+_LARGEST_MESSAGE = 1 << 20
 _PROGRAMS = {
     "phrasescore": "phrasescore.cli",
     "phrasescore-smt": "moses_integration.cli",
@@ -62,28 +64,50 @@ class Finished:
 
 
 class Forker:
-    """Runs commands in sequence."""
+    """Starts commands."""
 
     def __init__(self) -> None:
-        here, there = socket.socketpair()
+        self._socket, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, "-W", "error", "-m", __name__, str(there.fileno())]
         # Threads, which PyTorch and NumPy would start at import, do not survive a fork.
         alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[there.fileno()], env=alone)
         there.close()
-        self._socket = here
-        self._answers = here.makefile("rb")
 
     def close(self) -> None:
         """Stop the process."""
-        self._answers.close()
         self._socket.close()
         self._process.wait()
+
+    def start(
+        self,
+        program: str,
+        arguments: Sequence[str | Path],
+        streams: Sequence[int],
+        environment: Mapping[str, str],
+        folder: Path | None = None,
+        seconds: float = SECONDS,
+        largest_file: int = LARGEST_FILE,
+    ) -> int:
+        """Start a command in `folder` and return its process; the alarm ends it after `seconds`.
+
+        `streams` are the descriptors of its standard input, output and error.
+        """
+        place = str(folder or Path.cwd())
+        request = _Request(program, [*map(str, arguments)], place, dict(environment), seconds, largest_file)
+        socket.send_fds(self._socket, [json.dumps(asdict(request)).encode()], streams)
+        return int(self._socket.recv(_LARGEST_MESSAGE))
+
+    def end_of(self, process: int, *, is_awaited: bool) -> _End | None:
+        """Return how a process ended; None if it runs and is not awaited."""
+        self._socket.sendall(json.dumps([process, is_awaited]).encode())
+        end = json.loads(self._socket.recv(_LARGEST_MESSAGE))
+        return end and _End(**end)
 
     def run(
         self,
         program: str,
-        *arguments: str,
+        *arguments: str | Path,
         folder: Path,
         environment: Mapping[str, str],
         stdin: bytes = b"",
@@ -91,24 +115,104 @@ class Forker:
         largest_file: int = LARGEST_FILE,
     ) -> Finished:
         """Run a command in `folder` until it ends or the alarm ends it."""
-        with tempfile.TemporaryDirectory() as streams:
-            Path(streams, "stdin").write_bytes(stdin)
-            request = _Request(program, arguments, str(folder), dict(environment), streams, seconds, largest_file)
-            self._socket.sendall(json.dumps(asdict(request)).encode() + b"\n")
-            answer = json.loads(self._answers.readline())
-            out, err = (Path(streams, name).read_bytes() for name in ("stdout", "stderr"))
-        return Finished(out=out, err=err, **answer)
+        with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+            given.write(stdin)
+            given.seek(0)
+            started = time.monotonic()
+            streams = [stream.fileno() for stream in (given, out, err)]
+            process = self.start(program, arguments, streams, environment, folder, seconds, largest_file)
+            end = self.end_of(process, is_awaited=True)
+            taken = time.monotonic() - started
+            for stream in (out, err):
+                stream.seek(0)
+            assert end is not None
+            return Finished(end.code, out.read(), err.read(), taken, end.peak)
+
+
+@dataclass(frozen=True)
+class _End:
+    code: int
+    peak: int
+
+
+class ForkedPopen:
+    """A command that runs in a forked child, with a part of the interface of `subprocess.Popen`."""
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        environment: Mapping[str, str],
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.DEVNULL,
+        stderr: int = subprocess.DEVNULL,
+    ) -> None:
+        """Start a command, which begins with a name of `_PROGRAMS`; each stream is a descriptor, PIPE or DEVNULL."""
+        self.returncode: int | None = None
+        opened = [_open(stream, is_read) for stream, is_read in ((stdin, True), (stdout, False), (stderr, False))]
+        self.pid = shared_forker().start(
+            str(command[0]), command[1:], [theirs for theirs, _ in opened], environment, seconds=_SECONDS_OF_A_TEST
+        )
+        for (theirs, _), given in zip(opened, (stdin, stdout, stderr), strict=True):
+            if given in (subprocess.PIPE, subprocess.DEVNULL):
+                os.close(theirs)
+        self.stdin, self.stdout, self.stderr = (ours for _, ours in opened)
+
+    def poll(self) -> int | None:
+        if self.returncode is None and (end := shared_forker().end_of(self.pid, is_awaited=False)) is not None:
+            self.returncode = end.code
+        return self.returncode
+
+    def wait(self, timeout: float = _SECONDS_OF_A_TEST) -> int:
+        """Wait until the command ends."""
+        deadline = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("a forked command", timeout)
+            time.sleep(0.01)
+        assert self.returncode is not None
+        return self.returncode
+
+    def communicate(self) -> tuple[bytes, bytes]:
+        """Read standard output, if it is a pipe, and then standard error to their ends."""
+        out, err = (stream.read() if stream is not None else b"" for stream in (self.stdout, self.stderr))
+        self.wait()
+        self._close()
+        return out, err
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+        self.wait()
+
+    def _close(self) -> None:
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def _open(given: int, is_read: bool) -> tuple[int, IO[bytes] | None]:
+    """Return the descriptor of a stream of a command, and the other end of a pipe."""
+    if given == subprocess.DEVNULL:
+        return os.open(os.devnull, os.O_RDWR), None
+    if given != subprocess.PIPE:
+        return given, None
+    reader, writer = os.pipe()
+    return (reader, os.fdopen(writer, "wb")) if is_read else (writer, os.fdopen(reader, "rb"))
 
 
 def run_forked(
     program: str, *arguments: str | Path, environment: Mapping[str, str], stdin: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command in a forked child, with the interface of `subprocess.run`."""
-    words = tuple(map(str, arguments))
     done = shared_forker().run(
-        program, *words, folder=Path.cwd(), environment=environment, stdin=stdin, seconds=_SECONDS_OF_A_TEST
+        program, *arguments, folder=Path.cwd(), environment=environment, stdin=stdin, seconds=_SECONDS_OF_A_TEST
     )
-    return subprocess.CompletedProcess([program, *words], done.code, done.out, done.err)
+    return subprocess.CompletedProcess([program, *map(str, arguments)], done.code, done.out, done.err)
 
 
 @cache
@@ -125,8 +229,6 @@ class _Request:
     arguments: Sequence[str]
     folder: str
     environment: dict[str, str]
-    streams: str
-    """The folder of stdin, stdout and stderr."""
     seconds: float
     largest_file: int
 
@@ -136,18 +238,28 @@ def _serve(descriptor: int) -> None:
     _import_all()
     # Garbage collection in a child would touch, and so copy, the memory of all modules.
     gc.freeze()
-    with socket.socket(fileno=descriptor) as asked, asked.makefile("rb") as requests:
-        for line in requests:
-            request, started = _Request(**json.loads(line)), time.monotonic()
-            if not (child := os.fork()):
-                _be_child(request)
-            _, status, usage = os.wait4(child, 0)
-            answer = {
-                "code": os.waitstatus_to_exitcode(status),
-                "seconds": time.monotonic() - started,
-                "peak": usage.ru_maxrss << 10,
-            }
-            asked.sendall(json.dumps(answer).encode() + b"\n")
+    with socket.socket(fileno=descriptor) as asked:
+        while True:
+            message, streams, *_ = socket.recv_fds(asked, _LARGEST_MESSAGE, 3)
+            if not message:
+                return
+            request = json.loads(message)
+            asked.sendall(json.dumps(_start(_Request(**request), streams) if streams else _end_of(*request)).encode())
+
+
+def _start(request: _Request, streams: Sequence[int]) -> int:
+    """Start a command and return its process."""
+    if not (child := os.fork()):
+        _be_child(request, streams)
+    for stream in streams:
+        os.close(stream)
+    return child
+
+
+def _end_of(process: int, is_awaited: bool) -> dict[str, int] | None:
+    """Return how a process ended."""
+    ended, status, usage = os.wait4(process, 0 if is_awaited else os.WNOHANG)
+    return {"code": os.waitstatus_to_exitcode(status), "peak": usage.ru_maxrss << 10} if ended else None
 
 
 def _import_all() -> None:
@@ -160,7 +272,7 @@ def _import_all() -> None:
         importlib.import_module(name)
 
 
-def _be_child(request: _Request) -> NoReturn:
+def _be_child(request: _Request, streams: Sequence[int]) -> NoReturn:
     """Run a command and exit as Python does."""
     code = 1
     try:
@@ -169,8 +281,9 @@ def _be_child(request: _Request) -> NoReturn:
         os.environ.update(request.environment)
         # `tempfile` caches TMPDIR.
         tempfile.tempdir = None
-        for number, name in enumerate(("stdin", "stdout", "stderr")):
-            os.dup2(os.open(Path(request.streams, name), os.O_RDWR | os.O_CREAT), number)
+        _set_standard_streams(streams)
+        # If a shell starts the tests in the background, child processes ignore SIGINT.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_FSIZE, (request.largest_file, request.largest_file))
         signal.setitimer(signal.ITIMER_REAL, request.seconds)
@@ -184,6 +297,16 @@ def _be_child(request: _Request) -> NoReturn:
     finally:
         sys.stderr.flush()
         os._exit(code)
+
+
+def _set_standard_streams(streams: Sequence[int]) -> None:
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    # Python's own objects have cached properties of the streams that they were opened for.
+    sys.stdin = os.fdopen(0, closefd=False)
+    sys.stdout = os.fdopen(1, "w", buffering=1 if os.isatty(1) else -1, closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False, errors="backslashreplace")
 
 
 if __name__ == "__main__":

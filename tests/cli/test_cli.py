@@ -31,7 +31,7 @@ from phrasescore.model_folder import save_tensors
 from phrasescore.training.settings import DEFAULT_PRESETS, PRESETS, read_preset
 from tests.cli.running import ENVIRONMENT, MODEL, run
 from tests.conftest import DATA, MINI
-from tests.forked import shared_forker
+from tests.forked import ForkedPopen, shared_forker
 
 TINY_OPTIONS = (
     "--hidden 8 --set model.embedding=5 --set model.output_rank=3 --batch-size 32 --evaluate-every 20 --device cpu"
@@ -208,13 +208,14 @@ def test_a_verdict_is_about_the_lines_that_were_read(small_table: Path) -> None:
 
 
 def test_a_full_standard_output_is_named() -> None:
-    command = [sys.executable, "-m", "phrasescore", "check", str(MINI / "phrase-table.gz")]
+    command = ["phrasescore", "check", str(MINI / "phrase-table.gz")]
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=100, check=False)
-    assert done.returncode == 1
+        process = ForkedPopen(command, ENVIRONMENT, stdout=full.fileno(), stderr=subprocess.PIPE)
+    _, messages = process.communicate()
+    assert process.returncode == 1
     expected = b"phrasescore check: standard output or a temporary file: cannot be written (No space"
-    assert done.stderr.startswith(expected)
-    assert done.stderr.count(b"\n") == 1
+    assert messages.startswith(expected)
+    assert messages.count(b"\n") == 1
 
 
 def test_only_the_sources_of_a_text(mini_table: Path, tmp_path: Path) -> None:
@@ -401,57 +402,42 @@ def test_training_saves_on_a_signal_and_resumes(
     small_table: Path, tmp_path: Path, number: signal.Signals, options: list[str], advice: bytes
 ) -> None:
     folder = tmp_path / "rnn"
-    command = [sys.executable, "-m", "phrasescore", "train", str(small_table), "-o", str(folder)]
-    command += [*TINY_OPTIONS.split(), "--set", "training.patience=0"]
-    process = subprocess.Popen([*command, "--epochs", "100000", *options], stderr=subprocess.PIPE, env=ENVIRONMENT)
+    command = ["phrasescore", "train", str(small_table), "-o", str(folder)]
+    command += [*TINY_OPTIONS.split(), "--set", "training.patience=0", "--epochs"]
+    process = ForkedPopen([*command, "100000", *options], ENVIRONMENT, stderr=subprocess.PIPE)
     assert process.stderr is not None
     # The first checkpoint is written while the data are read; a signal then ends the command without a message.
     next(line for line in process.stderr if line.startswith(b"network of"))
     process.send_signal(number)
-    _, messages = process.communicate(timeout=60)
+    _, messages = process.communicate()
     assert process.returncode == 128 + number
     assert advice in messages
     update = int(messages.split(b"stopped after update ")[1].split(b";")[0])
-    resumed = run(*("1" if word == "100000" else word for word in command[3:]))
+    resumed = run(*command[1:], "1")
     assert resumed.returncode == 0
     assert f"resuming after update {update}".encode() in resumed.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_annotating_leaves_nothing_half_written(mini_table: Path, tmp_path: Path, number: signal.Signals) -> None:
+def test_annotating_leaves_nothing_half_written(small_table: Path, tmp_path: Path, number: signal.Signals) -> None:
     big, folder = tmp_path / "big.gz", tmp_path / "out"
-    big.write_bytes(mini_table.read_bytes() * 200)
+    big.write_bytes((MINI / "phrase-table.gz").read_bytes() * 200)
     folder.mkdir()
     output = folder / "table.gz"
     output.write_bytes(b"old")
-    command = [
-        sys.executable,
-        "-c",
-        WITH_SIGINT + "sys.exit(main())",
-        "annotate",
-        str(big),
-        "-m",
-        MODEL,
-        "-o",
-        str(output),
-    ]
-    command += ["-q"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRONMENT)
+    command = ["phrasescore", "annotate", str(big), "-m", MODEL, "-o", str(output), "-q"]
+    process = ForkedPopen(command, ENVIRONMENT, stderr=subprocess.PIPE)
     wait_for(folder, ".table.gz.tmp")
     time.sleep(0.5)
     process.send_signal(number)
-    _, messages = process.communicate(timeout=60)
+    _, messages = process.communicate()
     assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
     # A kill while `multiprocessing` starts a worker makes the worker print a traceback.
     assert number == signal.SIGKILL or b"Traceback" not in messages
     assert output.read_bytes() == b"old"
-    done = run("annotate", mini_table, "-m", MODEL, "-o", output, "-q")
+    done = run("annotate", small_table, "-m", MODEL, "-o", output, "-q")
     assert done.returncode == 0
     assert {path.name for path in folder.iterdir()} == {"table.gz"}
-
-
-# If a shell starts the tests in the background, child processes ignore SIGINT.
-WITH_SIGINT = "import signal, sys; from phrasescore.cli import main; signal.signal(2, signal.default_int_handler); "
 
 
 @pytest.mark.parametrize(
@@ -467,8 +453,8 @@ WITH_SIGINT = "import signal, sys; from phrasescore.cli import main; signal.sign
 def test_one_signal_ends_what_waits_for_its_input(tmp_path: Path, command: str, number: signal.Signals) -> None:
     """One signal ends a command that waits for standard input and removes its temporary files."""
     output = tmp_path / "out"
-    arguments = [sys.executable, "-c", WITH_SIGINT + "sys.exit(main())", *command.split(), str(output)]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
+    pipe = subprocess.PIPE
+    with ForkedPopen(["phrasescore", *command.split(), output], ENVIRONMENT, stdin=pipe, stderr=pipe) as process:
         assert process.stdin is not None
         process.stdin.write(b"the ||| le ||| 1\n")
         process.stdin.flush()
@@ -482,8 +468,8 @@ def test_one_signal_ends_what_waits_for_its_input(tmp_path: Path, command: str, 
 
 
 def test_one_signal_ends_what_waits_for_its_reader(mini_table: Path) -> None:
-    arguments = [sys.executable, "-c", WITH_SIGINT + "sys.exit(main())", "annotate", str(mini_table), "-m", MODEL]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
+    command, pipe = ["phrasescore", "annotate", str(mini_table), "-m", MODEL], subprocess.PIPE
+    with ForkedPopen(command, ENVIRONMENT, stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         # The writer blocks once the pipe's buffer is full.
@@ -498,10 +484,13 @@ def test_one_signal_ends_what_waits_for_its_reader(mini_table: Path) -> None:
 
 @pytest.mark.parametrize("command", [f"annotate TABLE -m {MODEL} -q", "check TABLE -q"])
 def test_a_closed_pipe_is_silent(mini_table: Path, command: str) -> None:
-    command = f"{sys.executable} -m phrasescore {command.replace('TABLE', str(mini_table))} | head -n 1"
-    done = subprocess.run(command, shell=True, capture_output=True, env=ENVIRONMENT, timeout=100, check=True)
-    assert len(done.stdout.splitlines()) == 1
-    assert done.stderr == b""
+    words = ["phrasescore", *command.replace("TABLE", str(mini_table)).split()]
+    with ForkedPopen(words, ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
 
 
 def test_findings_as_json(small_table: Path) -> None:
@@ -533,8 +522,8 @@ def test_a_table_is_not_printed_on_a_terminal_by_accident(small_table: Path) -> 
     def printed(*arguments: str) -> tuple[int, bytes]:
         """Run a command on a pseudo-terminal; return its output and exit code."""
         ours, theirs = os.openpty()
-        command = [sys.executable, "-m", "phrasescore", "annotate", str(small_table), "-m", MODEL, *arguments]
-        with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
+        command = ["phrasescore", "annotate", str(small_table), "-m", MODEL, *arguments]
+        with ForkedPopen(command, ENVIRONMENT, stdout=theirs, stderr=subprocess.PIPE) as process:
             os.close(theirs)
             shown = b""
             with contextlib.suppress(OSError):  # Linux raises EIO when the other end of a pseudo-terminal is closed.
@@ -543,7 +532,7 @@ def test_a_table_is_not_printed_on_a_terminal_by_accident(small_table: Path) -> 
             assert process.stderr is not None
             said = process.stderr.read()
         os.close(ours)
-        return process.returncode, shown or said
+        return process.wait(), shown or said
 
     code, said = printed()
     assert code == 2

@@ -20,6 +20,7 @@ from phrasescore.errors import UserError
 from phrasescore.plugins import plugins_blamed
 from phrasescore.signals import interrupt_on_signals, stop_on_signals
 from tests.cli.running import ENVIRONMENT
+from tests.forked import ForkedPopen
 
 
 def fail(error: Exception) -> int:
@@ -186,8 +187,7 @@ def test_messages_do_not_land_in_a_file_with_the_descriptor_of_standard_error(tm
 @pytest.mark.parametrize(("arguments", "code"), [(["check", "missing"], 1), (["check"], 2)])
 def test_a_full_standard_error_leaves_the_exit_code(arguments: list[str], code: int) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run([*PHRASESCORE, *arguments], stderr=full, env=ENVIRONMENT, timeout=60, check=False)
-    assert done.returncode == code
+        assert ForkedPopen(["phrasescore", *arguments], ENVIRONMENT, stderr=full.fileno()).wait() == code
 
 
 def test_wrong_usage_on_a_full_standard_error_where_python_lets_its_error_through(
@@ -206,11 +206,11 @@ def test_wrong_usage_on_a_full_standard_error_where_python_lets_its_error_throug
 
 def test_a_full_standard_output_is_reported() -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
-            [*PHRASESCORE, "--version"], stdout=full, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=60, check=False
-        )
-    assert done.returncode == 1
-    assert done.stderr.startswith(b"phrasescore: standard output or a temporary file: cannot be written (No space left")
+        command = ["phrasescore", "--version"]
+        process = ForkedPopen(command, ENVIRONMENT, stdout=full.fileno(), stderr=subprocess.PIPE)
+    _, messages = process.communicate()
+    assert process.returncode == 1
+    assert messages.startswith(b"phrasescore: standard output or a temporary file: cannot be written (No space left")
 
 
 def test_signals_that_are_passed_on_may_come_twice() -> None:

@@ -21,6 +21,7 @@ from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.table.reader import TableReader
 from tests.cli.running import ENVIRONMENT, MODEL
 from tests.conftest import MINI
+from tests.forked import ForkedPopen
 from tests.pictures import labels
 
 TABLE = str(MINI / "phrase-table.gz")
@@ -147,10 +148,13 @@ def test_a_terminal_without_unicode_gets_escapes(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_closed_pipe_is_silent() -> None:
-    command = f"{sys.executable} -W error -m phrasescore inspect -m {MODEL} '{PHRASE}' --table {TABLE} -q | head -n 1"
-    done = subprocess.run(command, shell=True, capture_output=True, env=ENVIRONMENT, timeout=100, check=True)
-    assert done.stdout.startswith(b"the black house")
-    assert done.stderr == b""
+    command, pipe = ["phrasescore", "inspect", "-m", MODEL, PHRASE, "--table", str(TABLE), "-q"], subprocess.PIPE
+    with ForkedPopen(command, ENVIRONMENT, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith(b"the black house")
+        process.stdout.close()
+        assert process.stderr.read() == b""
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,9 +13,7 @@ from moses_integration.cli import main as smt
 from phrasescore.cli import main as phrasescore
 from phrasescore.cli.parser import CommandParser
 from tests.cli.running import ENVIRONMENT, run
-
-PHRASESCORE = [sys.executable, "-W", "error", "-m", "phrasescore"]
-
+from tests.forked import ForkedPopen
 
 TRAIN = "train [options] -o FOLDER [TABLE]"
 DID_YOU_MEAN_HIDDEN = " train: --hiden: is not an option; did you mean `--hidden`?"
@@ -124,12 +122,11 @@ def test_a_shell_completes_options_values_and_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [["--print-completion", "bash"], ["train", "--help-all"]])
 def test_a_reader_that_has_had_enough_is_no_fault(arguments: list[str]) -> None:
-    with subprocess.Popen(
-        [*PHRASESCORE, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
-    ) as process:
-        assert process.stdout is not None
+    reader, writer = os.pipe()
+    os.close(reader)
+    with ForkedPopen(["phrasescore", *arguments], ENVIRONMENT, stdout=writer, stderr=subprocess.PIPE) as process:
+        os.close(writer)
         assert process.stderr is not None
-        process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
 

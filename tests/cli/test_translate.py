@@ -15,8 +15,11 @@ import pytest
 
 from moses_integration.nbest import NbestEntry, read_nbest
 from phrasescore.cli import main
+from tests.cli import running
+from tests.cli.running import ENVIRONMENT
 from tests.conftest import DATA
 from tests.copying import OPTIONS
+from tests.forked import ForkedPopen
 from tests.pictures import labels
 
 PHRASES = DATA / "stored-model"
@@ -289,10 +292,8 @@ def test_errors_of_training_on_sentences(translate: Run, options: list[str], mes
 
 def test_a_terminal_is_answered_line_by_line(copier: Path) -> None:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-W", "error", "-m", "phrasescore", "translate", "-m", str(copier), "--device", "cpu"]
-    process = subprocess.Popen(
-        command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"}
-    )
+    command, pipe = ["phrasescore", "translate", "-m", str(copier), "--device", "cpu"], subprocess.PIPE
+    process = ForkedPopen(command, ENVIRONMENT, stdin=theirs, stdout=pipe, stderr=pipe)
     os.close(theirs)
     assert process.stdout is not None
     # Send the second line only after the first one is answered.
@@ -300,7 +301,7 @@ def test_a_terminal_is_answered_line_by_line(copier: Path) -> None:
         os.write(ours, f"{line}\n".encode())
         assert process.stdout.readline().decode() == f"{line}\n"
     os.write(ours, b"\x04")
-    _, messages = process.communicate(timeout=60)
+    _, messages = process.communicate()
     os.close(ours)
     assert process.returncode == 0
     assert b"one sentence a line" in messages
@@ -308,16 +309,11 @@ def test_a_terminal_is_answered_line_by_line(copier: Path) -> None:
 
 def test_a_terminal_does_not_keep_the_output_from_its_file(copier: Path, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-W", "error", "-m", "phrasescore", "translate", "-m", str(copier), "--device", "cpu"]
-    process = subprocess.Popen(
-        [*command, "-o", str(tmp_path / "out")],
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
+    command = ["phrasescore", "translate", "-m", str(copier), "--device", "cpu", "-o", str(tmp_path / "out")]
+    process = ForkedPopen(command, ENVIRONMENT, stdin=theirs, stdout=subprocess.PIPE)
     os.close(theirs)
     os.write(ours, b"a b\nc\n\x04")
-    assert process.communicate(timeout=60)[0] == b""
+    assert process.communicate()[0] == b""
     os.close(ours)
     assert process.returncode == 0
     assert (tmp_path / "out").read_text() == "a b\nc\n"
@@ -344,7 +340,5 @@ def test_help_needs_no_torch() -> None:
 
 
 def test_standard_input(translate: Run, copier: Path) -> None:
-    command = [sys.executable, "-W", "error", "-m", "phrasescore", "translate", "-m", str(copier), "--device", "cpu"]
-    done = subprocess.run(command, input=b"a b\n\nc", capture_output=True, timeout=60, check=True)
-    assert done.stdout == b"a b\n\nc\n"
-    assert done.stderr == b""
+    done = running.run("translate", "-m", copier, "--device", "cpu", stdin=b"a b\n\nc")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"a b\n\nc\n", b"")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +21,7 @@ from phrasescore.training.settings import Settings
 from phrasescore.training.tasks import PhrasePairTask
 from tests.cli import running
 from tests.conftest import MINI
+from tests.forked import ForkedPopen
 from tests.training.runs import CPU, KilledError, die_in, metrics, outcome, run_until, train
 
 
@@ -83,9 +82,7 @@ def test_a_killed_run_resumes_to_the_same_weights(small_table: Path, tmp_path: P
     command = ["train", str(small_table), "--device", "cpu", *options.split(), "-q", "-o"]
     assert running.run(*command, tmp_path / "whole").returncode == 0
     for attempt in range(2):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "phrasescore", *command, tmp_path / "killed"], env=running.ENVIRONMENT
-        )
+        process = ForkedPopen(["phrasescore", *command, tmp_path / "killed"], running.ENVIRONMENT)
         state = tmp_path / "killed" / "training-state" / "checkpoint.safetensors"
         before = state.stat().st_mtime_ns if state.exists() else 0
         while process.poll() is None and (state.stat().st_mtime_ns if state.exists() else 0) == before:

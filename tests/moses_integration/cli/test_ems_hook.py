@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import subprocess
+import signal
 import sys
 import time
 from pathlib import Path
@@ -15,7 +15,8 @@ import pytest
 from moses_integration.cli import ems_hook, main
 from phrasescore.cli import main as phrasescore
 from tests.conftest import DATA, MINI
-from tests.moses_integration.cli.running import CRASH_WORDS, command, environment
+from tests.forked import ForkedPopen
+from tests.moses_integration.cli.running import CRASH_WORDS, environment
 
 MODEL = str(DATA / "stored-model")
 
@@ -72,11 +73,11 @@ def test_the_hook_resumes_a_killed_training(tmp_path: Path, counted: Path, capfd
         f"--max-updates {updates} --set training.patience=0 --evaluate-every 10 --hidden 8 --set model.embedding=4"
     )
     arguments = ["ems-hook", "-m", str(model), "--train", options, str(counted), str(tmp_path / "out")]
-    process = subprocess.Popen(command(*arguments), env=environment())
+    process = ForkedPopen(["phrasescore-smt", *arguments], environment())
     while not (model / "weights.safetensors").exists():
         assert process.poll() is None
         time.sleep(0.01)
-    process.kill()
+    process.send_signal(signal.SIGKILL)
     process.wait()
 
     def last_update() -> int:

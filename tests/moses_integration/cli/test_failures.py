@@ -23,6 +23,7 @@ from moses_integration.toolkits.moses_tables import check_folder_name
 from moses_integration.tuning.tunings import Tuning
 from tests.cli.running import last_of_each
 from tests.conftest import MINI
+from tests.forked import ForkedPopen
 from tests.moses_integration.cli.running import command, environment, run, sentence_of
 
 QUICK = ("--iterations", "2", "--restarts", "1", "--nbest", "5", "--processes", "1")
@@ -439,15 +440,11 @@ def test_of_equal_seeds_the_first_one_given_is_kept(
 
 
 def test_a_closed_pipe_is_silent() -> None:
-    process = subprocess.Popen(
-        command("decode", INI, "--prepared", "--source", str(MINI / "hard.en"), "--processes", "1", "-q"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-    )
-    assert process.stdout is not None
-    process.stdout.close()
-    assert process.stderr is not None
-    assert process.stderr.read() == b""
-    process.stderr.close()
-    assert process.wait(60) == 1
+    words = ["phrasescore-smt", "decode", INI, "--prepared", "--source", str(MINI / "hard.en"), "-q"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    with ForkedPopen(words, environment(), stdout=writer, stderr=subprocess.PIPE) as process:
+        os.close(writer)
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +25,7 @@ from moses_integration.per_text.context_sections import name_networks
 from phrasescore.errors import UserError
 from phrasescore.text import no_log
 from tests.conftest import MINI
+from tests.forked import ForkedPopen
 from tests.moses_integration.cli.running import CRASH_WORDS
 from tests.moses_integration.decoder.small_system import Line, SmallSystem
 
@@ -421,16 +424,16 @@ def test_the_output_is_identical_for_several_processes(text: Path, tmp_path: Pat
 
 def test_a_stopped_decoder_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"".join((MINI / "dev.en").read_bytes().splitlines(keepends=True)) * 50)
-    start = [sys.executable, "-c", "import sys; from moses_integration.cli.decoder import main; sys.exit(main())"]
     switches = ["-f", INI, "-i", f"{tmp_path}/text", "-n-best-list", f"{tmp_path}/list", "50", "-th", "2"]
-    with subprocess.Popen([*start, *switches], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    pipe = subprocess.PIPE
+    with ForkedPopen(["phrasescore-decoder", *switches], os.environ, stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         while not any(tmp_path.glob(".list.tmp")):
             assert process.poll() is None
             time.sleep(0.01)
         time.sleep(1)
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
         # Workers inherit both streams, so this waits for them too.
         process.stdout.read()
         assert process.stderr.read() == b""
