@@ -28,12 +28,12 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, NoReturn, Self
 
-MEMORY = 3 << 30
+MEMORY = 3 << 29
 """Memory limit of a child in bytes, beyond that of its parent."""
 LARGEST_FILE = 1 << 28
 """Default limit on the size of a file that a child writes; a larger file fails as on a full disk."""
 SECONDS = 60.0
-"""Time limit in seconds. A command of an undamaged world takes less than one, but reading a bomb of 4 GB takes 15."""
+"""Time limit in seconds. A command of an undamaged world takes less than one, but reading a bomb of 2 GB takes 8."""
 _SECONDS_OF_A_TEST = 100.0
 _LARGEST_MESSAGE = 1 << 20
 _PROGRAMS = {

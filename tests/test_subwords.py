@@ -90,9 +90,9 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("subwords")
     source, target = map(str, write_sentences(folder, "train", 600, seed=3))
     command = ["train", "--source", source, "--target", target, "-o", str(folder / "net"), "--preset", "transformer"]
-    command += ["--hidden", "32", "--dropout", "0", "--batch-size", "16", "--learning-rate", "0.01", "--epochs", "12"]
+    command += ["--hidden", "32", "--dropout", "0", "--batch-size", "32", "--learning-rate", "0.01", "--epochs", "12"]
     values = "model.embedding=32 model.feed_forward=32 model.encoder_layers=1 model.decoder_layers=1"
-    for value in [*values.split(), "sentences.subwords=40", "training.warmup_updates=50"]:
+    for value in [*values.split(), "sentences.subwords=40", "training.warmup_updates=25"]:
         command += ["--set", value]
     command += ["--device", "cpu", "--precision", "fp32", "-q"]
     assert main(command) == 0

@@ -48,7 +48,7 @@ def error_of(done: subprocess.CompletedProcess[bytes], code: int = 1) -> str:
 
 def test_the_whole_job(mini_table: Path, tmp_path: Path) -> None:
     model, output, report = tmp_path / "rnn", tmp_path / "out.gz", tmp_path / "report.json"
-    trained = run("train", mini_table, "-o", model, *TINY_OPTIONS.split(), "--max-updates", "60")
+    trained = run("train", mini_table, "-o", model, *TINY_OPTIONS.split(), "--max-updates", "20")
     assert trained.returncode == 0, trained.stderr
     for part in (
         b"19,385 distinct pairs",

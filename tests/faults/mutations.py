@@ -313,7 +313,7 @@ def unreadable(_: Random, path: Path) -> None:
 
 
 def bomb(random: Random, path: Path) -> None:
-    """Replace the file with a small one that decompresses to 4 GB."""
+    """Replace the file with a small one that decompresses to 2 GB."""
     path.write_bytes(_bomb(random.choice(("gz", "zst"))))
 
 
@@ -323,7 +323,7 @@ def _bomb(compression: str) -> bytes:
     with xopen(member, "wb", format=compression, threads=0) as stream:
         stream.write(b" " * (64 << 20))
     # Concatenated compressed files decompress as one file.
-    return member.getvalue() * 64
+    return member.getvalue() * 32
 
 
 def compressed(random: Random, path: Path) -> None:

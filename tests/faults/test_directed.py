@@ -354,15 +354,15 @@ def test_an_output_that_is_a_looping_link(world: World, name: str) -> None:
 
 
 CLOSED = {
-    f"phrasescore check {TABLE}": (">&-", "<&-", "2>&-", ">&- 2>&-", ">&- <&-"),
-    "phrasescore check missing": ("2>&-", ">&- 2>&-"),
-    "phrasescore check -": ("<&-", ">&- <&-"),
-    f"moses_integration.cli.decoder -f {COLUMN_INI}": (">&-", "<&-", "2>&-"),
+    f"phrasescore check {TABLE}": ("2>&-", ">&- 2>&-"),
+    "phrasescore check -": (">&- <&-",),
+    f"moses_integration.cli.decoder -f {COLUMN_INI}": ("<&-", "2>&-"),
 }
 
 
 @pytest.mark.parametrize(("command", "closed"), [(name, closed) for name, some in CLOSED.items() for closed in some])
 def test_closed_streams(world: World, command: str, closed: str) -> None:
+    """Further combinations than those of tests/cli/test_console.py."""
     world.renew()
     module, *rest = command.split()
     start = (

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import phrasescore
@@ -125,6 +125,7 @@ def ids_of(model: TrainedModel, phrase: bytes) -> list[int]:
     return ids if phrase else []
 
 
+@settings(max_examples=30)
 @given(pairs, st.randoms(use_true_random=False), st.integers(1, 5))
 def test_scores_do_not_depend_on_company_or_order(some: list[tuple[bytes, bytes]], random: object, size: int) -> None:
     together = score(SCORER, some)

@@ -29,14 +29,14 @@ from tests.scoring.annotating import annotate
 
 TABLE = MINI / "phrase-table.gz"
 SCORER = load_scorer(DATA / "stored-model", device="cpu", precision="bf16")
-CHUNK_LINES = 2000
+LINES, CHUNK_LINES = 6000, 600
 NAMES = ("out.gz", "out.zst", "out.xz", "out.bz2", "out")
 
 
-def annotated(output: Path, **options: Any) -> bytes:
-    """Annotate in 16-bit precision, where a different order of summation would show; return the lines."""
+def annotated(output: Path, limit: int = LINES, **options: Any) -> bytes:
+    """Annotate and return lines in 16-bit precision, where a different order of summation would show."""
     columns = ["score", "unknown-target"]
-    counts = annotate(TABLE, SCORER, output, columns=columns, chunk_lines=CHUNK_LINES, **options)
+    counts = annotate(TABLE, SCORER, output, columns=columns, chunk_lines=CHUNK_LINES, limit=limit, **options)
     lines = read_bytes(output)
     assert counts.lines_written == lines.count(b"\n")
     return lines
@@ -56,16 +56,15 @@ def test_the_workers_of_a_scheduler_do_not_matter(expected: bytes, tmp_path: Pat
     assert annotated(tmp_path / "out.gz", scheduler=cluster.scheduler_address) == expected
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_shards_joined_are_the_whole(expected: bytes, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "of"), [(name, 2 if name == "out" else 15) for name in NAMES])
+def test_shards_joined_are_the_whole(expected: bytes, tmp_path: Path, name: str, of: int) -> None:
     """Shards consist of whole chunks and concatenate to the whole output; surplus shards are empty."""
     joined = tmp_path / name
-    for of in (2, 15):
-        shards = [tmp_path / f"{number}.{name}" for number in range(1, of + 1)]
-        lines = [annotated(shard, shard=f"{number}/{of}", processes=1) for number, shard in enumerate(shards, 1)]
-        joined.write_bytes(b"".join(shard.read_bytes() for shard in shards))
-        assert read_bytes(joined) == b"".join(lines) == expected
-        assert (b"" in lines) == (of == 15)
+    shards = [tmp_path / f"{number}.{name}" for number in range(1, of + 1)]
+    lines = [annotated(shard, shard=f"{number}/{of}", processes=1) for number, shard in enumerate(shards, 1)]
+    joined.write_bytes(b"".join(shard.read_bytes() for shard in shards))
+    assert read_bytes(joined) == b"".join(lines) == expected
+    assert (b"" in lines) == (of == 15)
 
 
 def test_a_shard_without_lines_is_one_member_though_its_run_was_stopped_at_the_end(
@@ -109,7 +108,7 @@ def test_a_worker_that_is_killed_does_not_matter(
     columns = ["score", "unknown-target"]
     scorer = load_killing()
     scorer.recipe = load_killing
-    annotate(TABLE, scorer, tmp_path / "out", columns=columns, chunk_lines=CHUNK_LINES, processes=2)
+    annotate(TABLE, scorer, tmp_path / "out", columns=columns, chunk_lines=CHUNK_LINES, processes=2, limit=LINES)
     assert (tmp_path / "killed").exists()
     assert (tmp_path / "out").read_bytes() == expected
 
@@ -142,7 +141,7 @@ def test_a_network_that_changes_meanwhile_is_one_sentence(tmp_path: Path) -> Non
     scorer = load_scorer(folder, device="cpu")
     (folder / "weights.safetensors").unlink()
     with pytest.raises(UserError, match=r"model: has no weights.safetensors yet"):
-        annotate(TABLE, scorer, tmp_path / "out", chunk_lines=CHUNK_LINES, processes=2)
+        annotate(TABLE, scorer, tmp_path / "out", chunk_lines=CHUNK_LINES, processes=2, limit=LINES)
 
 
 def test_an_interrupted_run_is_resumed(expected: bytes, tmp_path: Path) -> None:
@@ -169,9 +168,9 @@ def test_an_interrupted_run_is_resumed(expected: bytes, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out.gz"]
     output.unlink()
     stop_after(2, processes=1)
-    with pytest.raises(UserError, match=r"out.gz: an earlier run had limit none \(now 19000\); give the same to"):
-        annotated(output, processes=1, log=said.append, limit=19_000)
-    assert annotated(output, processes=1, log=said.append, limit=19_000, restart=True) in expected
+    with pytest.raises(UserError, match=r"out.gz: an earlier run had limit 6000 \(now 5900\); give the same to"):
+        annotated(output, processes=1, log=said.append, limit=5_900)
+    assert annotated(output, processes=1, log=said.append, limit=5_900, restart=True) in expected
     assert not said
 
 
@@ -180,10 +179,11 @@ def test_counts_of_a_run_that_was_stopped_count(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     outputs = [tmp_path / "whole", tmp_path / "stopped"]
+    options: dict[str, Any] = {"processes": 1, "chunk_lines": CHUNK_LINES, "limit": LINES}
     with pytest.raises(KeyboardInterrupt):
-        annotate(TABLE, SCORER, outputs[1], processes=1, chunk_lines=CHUNK_LINES, progress=stop)
-    whole, resumed = (annotate(TABLE, SCORER, path, processes=1, chunk_lines=CHUNK_LINES) for path in outputs)
-    assert 2000 <= resumed.lines_of_run_before < 2100
+        annotate(TABLE, SCORER, outputs[1], progress=stop, **options)
+    whole, resumed = (annotate(TABLE, SCORER, path, **options) for path in outputs)
+    assert 600 <= resumed.lines_of_run_before < 700
     assert replace(resumed, seconds=whole.seconds, lines_of_run_before=0) == whole
 
 

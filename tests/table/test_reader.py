@@ -18,6 +18,7 @@ else:
     from backports import zstd
 
 LINES = gzip.decompress((MINI / "phrase-table.gz").read_bytes())
+PART = LINES[: LINES.index(b"\n", len(LINES) // 8) + 1]
 
 
 def read_back(path: Path, chunk_lines: int = 1000) -> bytes:
@@ -29,8 +30,8 @@ def read_back(path: Path, chunk_lines: int = 1000) -> bytes:
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, zstd.compress, lzma.compress])
 def test_compression_is_detected_by_content(tmp_path: Path, name: str, compress: type[bytes]) -> None:
     path = tmp_path / name
-    path.write_bytes(compress(LINES))
-    assert read_back(path) == LINES
+    path.write_bytes(compress(PART))
+    assert read_back(path) == PART
 
 
 def test_chunks_have_the_lines_in_order(mini_table: Path) -> None:
@@ -124,7 +125,7 @@ def test_a_last_line_too_long_for_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["cut", "flip"])
 def test_damaged_compression_is_one_sentence(tmp_path: Path, compress: type[bytes], damage: str) -> None:
     path = tmp_path / "table.gz"
-    data = bytearray(compress(LINES))
+    data = bytearray(compress(PART))
     if damage == "cut":
         data = data[:-9]
     else:

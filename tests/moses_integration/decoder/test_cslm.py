@@ -49,7 +49,7 @@ def any_model(request: pytest.FixtureRequest) -> Path:
     return path
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.integers(0, 2**32))
 def test_without_limits_the_list_is_that_of_all_derivations(
     language_models: list[Path], any_model: Path, seed: int
