@@ -145,12 +145,13 @@ class ForkedPopen:
         stdin: int = subprocess.DEVNULL,
         stdout: int = subprocess.DEVNULL,
         stderr: int = subprocess.DEVNULL,
+        seconds: float = _SECONDS_OF_A_TEST,
     ) -> None:
         """Start a command, which begins with a name of `_PROGRAMS`; each stream is a descriptor, PIPE or DEVNULL."""
         self.returncode: int | None = None
         opened = [_open(stream, is_read) for stream, is_read in ((stdin, True), (stdout, False), (stderr, False))]
         self.pid = shared_forker().start(
-            str(command[0]), command[1:], [theirs for theirs, _ in opened], environment, seconds=_SECONDS_OF_A_TEST
+            str(command[0]), command[1:], [theirs for theirs, _ in opened], environment, seconds=seconds
         )
         for (theirs, _), given in zip(opened, (stdin, stdout, stderr), strict=True):
             if given in (subprocess.PIPE, subprocess.DEVNULL):

@@ -165,6 +165,14 @@ def run(config: Config, folder: Path, origin: Path) -> tuple[Json, list[str]]:
     return Ablation(config, folder, {"origin": origin}, said.append, processes=1).run(), said
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_trials() -> Iterator[None]:
+    """Compute p-values from few trials."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("moses_integration.metrics.TRIALS", 100)
+        yield
+
+
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory, multi30k_of_mini: Path) -> Iterator[Ran]:
     """A complete ablation on a few sentences."""

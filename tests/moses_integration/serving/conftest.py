@@ -21,7 +21,8 @@ from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.per_text.context_sections import name_networks
 from phrasescore.cli import main as phrasescore
 from tests.conftest import MINI
-from tests.moses_integration.cli.running import command, environment
+from tests.forked import ForkedPopen
+from tests.moses_integration.cli.running import environment
 
 BASELINE = MINI / "moses.tuned.ini"
 
@@ -29,7 +30,7 @@ BASELINE = MINI / "moses.tuned.ini"
 @dataclass(frozen=True)
 class RunningServer:
     url: str
-    process: subprocess.Popen[str]
+    process: ForkedPopen
 
     def get(self, path: str) -> Any:
         with urllib.request.urlopen(self.url + path, timeout=60) as response:
@@ -63,23 +64,23 @@ def running(*arguments: str | Path, seconds: int = 100) -> Iterator[RunningServe
 
     The default time limit is longer than that of the command, because the machine may be busy.
     """
-    start = command("serve", *arguments, "--max-seconds", str(seconds), "--port", "0", "--processes", "2")
-    with subprocess.Popen(start, stderr=subprocess.PIPE, env=environment(), text=True) as process:
-        assert process.stderr is not None
-        lines = []
-        for line in process.stderr:
-            lines.append(line)
-            if found := re.search("open (http://[^ ]*/)", line):
-                break
-        else:
-            raise AssertionError("".join(lines))
-        try:
-            yield RunningServer(found[1], process)
-        finally:
-            process.send_signal(signal.SIGINT)
-            _, messages = process.communicate(timeout=60)
+    start = ["phrasescore-smt", "serve", *arguments, "--max-seconds", str(seconds), "--port", "0", "--processes", "2"]
+    process = ForkedPopen(start, environment(), stderr=subprocess.PIPE, seconds=600)
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if found := re.search(b"open (http://[^ ]*/)", line):
+            break
+    else:
+        raise AssertionError(b"".join(lines))
+    try:
+        yield RunningServer(found[1].decode(), process)
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, messages = process.communicate()
     assert process.returncode == 130, messages
-    assert messages == "phrasescore-smt serve: stopped\n"
+    assert messages == b"phrasescore-smt serve: stopped\n"
 
 
 @pytest.fixture(scope="module")
