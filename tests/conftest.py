@@ -24,8 +24,8 @@ from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
 
-# Hypothesis examples may be slow on a busy machine; the tests' own time-out suffices.
-hypothesis.settings.register_profile("tests", deadline=None)
+# Hypothesis examples may be slow on a busy machine; the tests' own time-out suffices. Each run draws others.
+hypothesis.settings.register_profile("tests", deadline=None, max_examples=40)
 hypothesis.settings.load_profile("tests")
 
 DATA = Path(__file__).parent / "data"
