@@ -72,8 +72,8 @@ def start_all(
 ) -> tuple[list[int | None], list[str]]:
     """Return the exit codes and the error output of several processes."""
     context = multiprocessing.get_context("forkserver")
-    # The fork server imports PyTorch once for all processes.
-    context.set_forkserver_preload([__name__])
+    # The fork server imports PyTorch, and what its optimisers import, once for all processes.
+    context.set_forkserver_preload([__name__, "torch._dynamo"])
     processes = [context.Process(target=start, args=(rank, number, machines, meeting, work)) for rank in range(number)]
     for process in processes:
         process.start()
