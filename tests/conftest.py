@@ -7,13 +7,12 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import numpy as np
 import pytest
 import torch
-from distributed import LocalCluster
 from numpy.typing import NDArray
 
 from phrasescore.device import choose_device
@@ -23,6 +22,10 @@ from phrasescore.pairs import DataConfig
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
+
+if TYPE_CHECKING:
+    # Worker processes of tests import this module, and would import Dask, too.
+    from distributed import LocalCluster
 
 # Hypothesis examples may be slow on a busy machine; the tests' own time-out suffices. Each run draws others.
 hypothesis.settings.register_profile("tests", deadline=None, max_examples=40)
@@ -124,6 +127,8 @@ def double_precision() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """A Dask scheduler with two workers in another working directory, as on a cluster."""
+    from distributed import LocalCluster
+
     elsewhere = f"import os\nos.chdir({str(tmp_path_factory.mktemp('elsewhere'))!r})\n"
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", preload=[elsewhere]) as cluster:
         yield cluster

@@ -13,10 +13,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from distributed import LocalCluster
 
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
@@ -26,6 +25,10 @@ from phrasescore.scoring.occurrences import Column, Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores, load_scorer
 from tests.conftest import DATA, MINI
 from tests.scoring.annotating import annotate
+
+if TYPE_CHECKING:
+    # Worker processes import this module, and would import Dask, too.
+    from distributed import LocalCluster
 
 TABLE = MINI / "phrase-table.gz"
 SCORER = load_scorer(DATA / "stored-model", device="cpu", precision="bf16")

@@ -8,11 +8,11 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
-from distributed import LocalCluster
 
 from moses_integration.decoder.declaration import load_model as load_decoder_model
 from moses_integration.decoder.phrases import Words, words_of
@@ -66,6 +66,10 @@ from phrasescore.scoring.scorer import PhraseScorer, Scores
 from phrasescore.vocabulary import Vocabulary
 from tests.conftest import DATA, MINI
 from tests.moses_integration.corpus_bleu import corpus_bleu
+
+if TYPE_CHECKING:
+    # Worker processes import this module, and would import Dask, too.
+    from distributed import LocalCluster
 
 CPU = choose_device("cpu", "fp32")
 NETWORK = DATA / "stored-model"
