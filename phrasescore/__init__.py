@@ -4,7 +4,7 @@ From Python:
 
     import phrasescore
 
-    if __name__ == "__main__":                                                # because processes import it
+    if __name__ == "__main__":                                                # worker processes import this file
         scorer = phrasescore.train("phrase-table.gz", "rnn", max_minutes=30)  # or phrasescore.load_scorer("rnn")
         phrasescore.score([("the black dogs", "les chiens noirs")], scorer)   # ln p(target | source) of each pair
         phrasescore.annotate("phrase-table.gz", scorer, "phrase-table.rnn.gz")

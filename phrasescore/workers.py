@@ -114,6 +114,9 @@ class ProcessPool:
     The processes end with their parent and ignore Ctrl-C, which the parent handles by ending them. They are forked by
     a server without threads, which imports PyTorch once for all of them if the parent has imported it. Forked by the
     parent, they might inherit a locked lock from a library's thread.
+
+    The server is the one of `multiprocessing`: processes that the calling program forks by it later also ignore Ctrl-C
+    and use one thread, unless the program started the server first.
     """
 
     def __init__(self, killed: str, number: int, threads: int = 1, tries: int = 3) -> None:
@@ -128,7 +131,6 @@ class ProcessPool:
         self._have_begun = self._is_closed = False
         # The resource tracker unblocks signals when it starts, so start it before the threads block any.
         resource_tracker.ensure_running()
-        self._context = _context()
 
     def submit(self, task: Callable[[Any], Any], item: Any) -> Future[Any]:
         return self._threads.submit(self._run, task, item)
@@ -159,7 +161,7 @@ class ProcessPool:
 
     def _begin_thread(self) -> None:
         self._own.number = next(self._numbers)
-        # The process of this thread inherits this.
+        # The processes that this thread starts inherit this, and so do those of the fork server.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
     def _run(self, task: Callable[[Any], Any], item: Any) -> Any:
@@ -193,7 +195,7 @@ class ProcessPool:
         with self._lock:
             if self._is_closed:
                 raise CancelledError
-            self._processes[number] = _Process(self._context, number, self._cores)
+            self._processes[number] = _Process(number, self._cores)
             return self._processes[number]
 
     def _drop(self, number: int) -> int:
@@ -207,7 +209,7 @@ def _context() -> ForkServerContext | SpawnContext:
     if sys.platform != "linux":
         return get_context("spawn")
     context = get_context("forkserver")
-    context.set_forkserver_preload([name for name in ("torch",) if name in sys.modules])
+    context.set_forkserver_preload(["torch"] if "torch" in sys.modules else [])
     threads = os.environ.get("OMP_NUM_THREADS")
     # Other threads of the server do not survive a fork.
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -225,7 +227,8 @@ def _context() -> ForkServerContext | SpawnContext:
 
 
 class _Process:
-    def __init__(self, context: ForkServerContext | SpawnContext, number: int, threads: int) -> None:
+    def __init__(self, number: int, threads: int) -> None:
+        context = _context()
         self.pipe, theirs = context.Pipe()
         self.task: Callable[[Any], Any] | None = None
         self.has_begun = False
@@ -257,6 +260,7 @@ def _serve(pipe: Connection, number: int, threads: int, environment: dict[str, s
     """Process tasks; `environment` is the parent's, which may differ from that of the fork server."""
     global _number
     _number = number
+    # The calling program may have started the fork server, without this.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.environ.clear()
     # Libraries read the number of threads when they are imported, which happens when a task needs them.
