@@ -1,5 +1,8 @@
 """Device and precision of computations, and asynchronous transfer of tensors between CPU and device.
 
+oneDNN compiles a program for each new shape of a 16-bit or 8-bit product on a CPU, which takes longer than the product
+itself. So the rows of linear layers are rounded up: few shapes remain, and their programs are used again.
+
 On a CPU, linear layers can multiply 8-bit integers:
 
     y_mn = s_m t_n sum_k p_mk q_nk + b_n,   s_m = max_k |x_mk| / 127,   p_mk = round(x_mk / s_m)
@@ -7,7 +10,7 @@ On a CPU, linear layers can multiply 8-bit integers:
 and the same for the weights, with a scale t_n for each output. Sums of integers are exact, so each row of a product
 depends on the same row of x alone, bit for bit.
 
-Legend: M rows, K inputs, N outputs.
+Legend: M rows, R rows rounded up, K inputs, N outputs.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ Precision = Literal["auto", "fp32", "bf16", "int8"]
 _ANY_GPU = torch.device("cuda")
 _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
 _PROGRAM_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
-_PROGRAMS = 64
+_PROGRAMS = 256
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class Device:
         """Return a context in which products have the precision of the device; states and sums stay in 32 bit."""
         if self.quantises:
             return Int8Products()
+        if self.product_dtype is not None and self.torch_device.type == "cpu":
+            return _bf16_products()
         return torch.autocast(self.torch_device.type, torch.bfloat16, enabled=self.product_dtype is not None)
 
 
@@ -131,9 +136,9 @@ def _require_int8(device: torch.device) -> None:
 def settle_memory() -> None:
     """Keep freed memory in the process (on Linux), and limit the kernel caches of PyTorch and oneDNN.
 
-    Each step frees and allocates the same hundreds of megabytes, and zeroed pages from the system take time. In 16 bit
-    the matrix sizes of every chunk are new: after some millions of lines a process had 0.6 GB of kernels. A smaller
-    cache is as fast. Its size is read at the first product.
+    Each step frees and allocates the same hundreds of megabytes, and zeroed pages from the system take time. Products
+    of attention have ever new shapes: after some millions of lines a process had 0.6 GB of programs. The programs of a
+    training's linear layers fit in a smaller cache. Its size is read at the first product.
     """
     for cache in _PROGRAM_CACHES:
         os.environ.setdefault(cache, str(_PROGRAMS))
@@ -221,6 +226,40 @@ def with_each(kind: type[Any], change: Callable[[Any], Any], value: Any) -> Any:
     return value
 
 
+_FEWEST_ROWS, _COARSE_UNIT = 16, 128
+
+
+def rounded_rows(x_MK: Tensor) -> Tensor:
+    """Append rows of zeros, [R, K]: R has four values between two powers of two, eight above 1024."""
+    octave = len(x_MK).bit_length() - 1
+    unit = max(_FEWEST_ROWS, min(_COARSE_UNIT, 1 << octave >> 2), 1 << octave >> 3) if octave >= 0 else 1
+    added = -len(x_MK) % unit
+    return nn.functional.pad(x_MK, (0, 0, 0, added)) if added else x_MK
+
+
+class _RoundedRows(TorchFunctionMode):
+    """A context in which 16-bit linear layers have rounded rows."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        is_in_16_bit = func is nn.functional.linear and (
+            torch.is_autocast_enabled("cpu") or args[0].dtype is torch.bfloat16
+        )
+        if not is_in_16_bit:
+            return func(*args, **(kwargs or {}))
+        input, *rest = args
+        x_MK = input.reshape(-1, input.shape[-1]).to(torch.bfloat16)
+        y_RN = func(rounded_rows(x_MK), *rest, **(kwargs or {}))
+        return y_RN[: len(x_MK)].view(*input.shape[:-1], -1)
+
+
+@contextlib.contextmanager
+def _bf16_products() -> Iterator[None]:
+    with torch.autocast("cpu", torch.bfloat16), _RoundedRows():
+        yield
+
+
 _LARGEST = 127
 _ZERO = 128
 """Added to the integers of x, because the processors multiply unsigned by signed integers."""
@@ -252,9 +291,10 @@ def int8_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Te
     s_M1 = _scales(x_MK)
     # The conversion truncates, so adding a half rounds.
     p_MK = torch.addcmul(x_MK.new_full((1,), _ZERO + 0.5), x_MK, s_M1.reciprocal()).to(torch.uint8)
-    y_MN = torch.ops.onednn.qlinear_pointwise(
-        p_MK, 1.0, _ZERO, packed, t_N, zero_N, None, 1.0, 0, torch.float32, "none", [], ""
+    y_RN = torch.ops.onednn.qlinear_pointwise(
+        rounded_rows(p_MK), 1.0, _ZERO, packed, t_N, zero_N, None, 1.0, 0, torch.float32, "none", [], ""
     )
+    y_MN = y_RN[: len(x_MK)]
     y_MN = y_MN.mul_(s_M1) if bias is None else torch.addcmul(bias, y_MN, s_M1, out=y_MN)
     return y_MN.view(*input.shape[:-1], -1)
 

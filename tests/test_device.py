@@ -7,7 +7,7 @@ import os
 import pytest
 import torch
 
-from phrasescore.device import Device, settle_memory
+from phrasescore.device import Device, choose_device, rounded_rows, settle_memory
 from phrasescore.workers import available_cores
 
 CPU, ANY, SECOND = (Device(torch.device(name), None) for name in ("cpu", "cuda", "cuda:1"))
@@ -34,4 +34,32 @@ def test_few_programs_are_kept_unless_the_user_says_how_many(monkeypatch: pytest
     monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)
     monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")
     settle_memory()
-    assert (os.environ["LRU_CACHE_CAPACITY"], os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"]) == ("64", "7")
+    assert (os.environ["LRU_CACHE_CAPACITY"], os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"]) == ("256", "7")
+
+
+def test_rounded_rows_have_few_numbers_and_are_few() -> None:
+    rounded = [len(rounded_rows(torch.ones(rows, 1))) for rows in range(5000)]
+    assert all(0 <= after - before < max(16, before / 4) for before, after in enumerate(rounded))
+    assert len(set(rounded)) < 50
+    row = torch.ones(33, 2)
+    assert torch.equal(rounded_rows(row), torch.cat((row, torch.zeros(15, 2))))
+
+
+def test_rounded_rows_change_no_product_and_no_gradient() -> None:
+    """The 16-bit products of a layer on a CPU; the rows have two dimensions, and the output of a function."""
+    torch.manual_seed(1)
+    layer, x = torch.nn.Linear(24, 40), torch.randn(7, 3, 24, requires_grad=True)
+    found = []
+    for products in (choose_device("cpu", "bf16").products(), torch.autocast("cpu", torch.bfloat16)):
+        layer.zero_grad()
+        x.grad = None
+        with products:
+            y = layer(x.tanh())
+        assert (y.shape, y.dtype) == ((7, 3, 40), torch.bfloat16)
+        y.float().square().sum().backward()  # type: ignore[no-untyped-call]
+        assert x.grad is not None
+        assert layer.weight.grad is not None
+        assert layer.bias.grad is not None
+        found.append([y.detach().float(), x.grad, layer.weight.grad, layer.bias.grad])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-2, rtol=2e-2)

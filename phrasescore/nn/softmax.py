@@ -26,9 +26,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from phrasescore.device import rounded_rows
+
 _LARGEST_LOG_Z = 40.0
 """Far below the 88 where 32 bits overflow: e_AV @ G sums up to exp(log Z) times weights, over many words."""
-_CPU_TILES = (512, 32)
+_CPU_TILES = (256, 32)
 _GPU_TILES = (16384, 16384)
 """Rows of a matrix product, and rows that are exponentiated while they are in the cache."""
 _GPU_RECOMPUTED = 64
@@ -78,10 +80,11 @@ class WordSoftmax(nn.Module):
             if self.training and _is_on_cpu(s_Ar) and 0 < self.sampled_words < len(b_V):
                 words_W, log_weight_W, symbol_I = _sample(symbol_I, len(b_V), self.sampled_words)
                 G_Vr, b_V = G_Vr.index_select(0, words_W), b_V.index_select(0, words_W) + log_weight_W
-            found: tuple[Tensor, Tensor] = _LogProb.apply(
-                s_Ar, G_Vr, b_V, node_I, symbol_I, dtype, torch.is_grad_enabled()
+            rounded_Ar = rounded_rows(s_Ar) if dtype != G_Vr.dtype and _is_on_cpu(s_Ar) else s_Ar
+            log_prob_I, log_norm_A = _LogProb.apply(
+                rounded_Ar, G_Vr, b_V, node_I, symbol_I, dtype, torch.is_grad_enabled()
             )
-        return found
+        return log_prob_I, log_norm_A[: len(s_Ar)]
 
     def mean_log_probs(self, s_Ar: Tensor, log_norm_A: Tensor) -> Tensor:
         """Return the mean of ln p over all words at each node, [A]; the mean of linear logits is one dot product."""
@@ -108,7 +111,8 @@ def _sample(symbol_I: Tensor, words: int, size: int) -> tuple[Tensor, Tensor, Te
     is_exact_V = torch.arange(words) < frequent
     is_exact_V[symbol_I] = True
     exact_W, other_W = is_exact_V.nonzero()[:, 0], (~is_exact_V).nonzero()[:, 0]
-    drawn_W = other_W[torch.randperm(len(other_W))[: size - frequent]]
+    # The same number of words in most updates, because products of few shapes take less time (see `device.py`).
+    drawn_W = other_W[torch.randperm(len(other_W))[: max(size - len(exact_W), size // 8)]]
     words_W = torch.cat((exact_W, drawn_W))
     log_weight_W = torch.zeros(len(words_W))
     if len(drawn_W):
