@@ -243,15 +243,17 @@ class _RoundedRows(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        is_in_16_bit = func is nn.functional.linear and (
-            torch.is_autocast_enabled("cpu") or args[0].dtype is torch.bfloat16
-        )
-        if not is_in_16_bit:
+        # Plugins may give keywords.
+        if func is not nn.functional.linear or not args or not _is_in_16_bit(args[0]):
             return func(*args, **(kwargs or {}))
         input, *rest = args
         x_MK = input.reshape(-1, input.shape[-1]).to(torch.bfloat16)
         y_RN = func(rounded_rows(x_MK), *rest, **(kwargs or {}))
         return y_RN[: len(x_MK)].view(*input.shape[:-1], -1)
+
+
+def _is_in_16_bit(input: Tensor) -> bool:
+    return input.dtype is torch.bfloat16 or (input.dtype is torch.float32 and torch.is_autocast_enabled("cpu"))
 
 
 @contextlib.contextmanager
