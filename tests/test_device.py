@@ -49,14 +49,14 @@ def test_rounded_rows_change_no_product_and_no_gradient() -> None:
     """The 16-bit products of a layer on a CPU; the rows have two dimensions, and the output of a function."""
     torch.manual_seed(1)
     layer, x = torch.nn.Linear(24, 40), torch.randn(7, 3, 24, requires_grad=True)
-    found = []
+    found: list[list[torch.Tensor]] = []
     for products in (choose_device("cpu", "bf16").products(), torch.autocast("cpu", torch.bfloat16)):
         layer.zero_grad()
         x.grad = None
         with products:
             y = layer(x.tanh())
         assert (y.shape, y.dtype) == ((7, 3, 40), torch.bfloat16)
-        y.float().square().sum().backward()  # type: ignore[no-untyped-call]
+        y.float().square().sum().backward()
         assert x.grad is not None
         assert layer.weight.grad is not None
         assert layer.bias.grad is not None
