@@ -226,13 +226,20 @@ def with_each(kind: type[Any], change: Callable[[Any], Any], value: Any) -> Any:
     return value
 
 
+_LARGEST_SIZE = 2
+"""Bytes of a number of the types whose products are compiled."""
 _FEWEST_ROWS, _COARSE_UNIT = 16, 128
 
 
 def rounded_rows(x_MK: Tensor) -> Tensor:
-    """Append rows of zeros, [R, K]: R has four values between two powers of two, eight above 1024."""
+    """Append rows of zeros, [R, K], unless a product with x needs no program.
+
+    R has four values between two powers of two, eight above 1024.
+    """
+    if x_MK.device.type != "cpu" or x_MK.element_size() > _LARGEST_SIZE or not len(x_MK):
+        return x_MK
     octave = len(x_MK).bit_length() - 1
-    unit = max(_FEWEST_ROWS, min(_COARSE_UNIT, 1 << octave >> 2), 1 << octave >> 3) if octave >= 0 else 1
+    unit = max(_FEWEST_ROWS, min(_COARSE_UNIT, 1 << octave >> 2), 1 << octave >> 3)
     added = -len(x_MK) % unit
     return nn.functional.pad(x_MK, (0, 0, 0, added)) if added else x_MK
 

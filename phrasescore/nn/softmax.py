@@ -14,8 +14,8 @@ Training on a CPU may estimate Z from a sample of the words (Jean et al. 2015). 
 ones stand for themselves. Each of the m words drawn from the n others stands for n / m words: its bias grows by
 ln(n / m).
 
-Legend: A readout vectors, I predicted symbols, V words, W sampled words, r size of a readout vector, p = r + 4 columns
-of the product, O vectors whose Z is too large.
+Legend: A readout vectors, R rows of their products, I predicted symbols, V words, W sampled words, r size of a readout
+vector, p = r + 4 columns of the product, O vectors whose Z is too large.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from phrasescore.device import rounded_rows
 
 _LARGEST_LOG_Z = 40.0
-"""Far below the 88 where 32 bits overflow: e_AV @ G sums up to exp(log Z) times weights, over many words."""
+"""Far below the 88 where 32 bits overflow: e_RV @ G sums up to exp(log Z) times weights, over many words."""
 _CPU_TILES = (256, 32)
 _GPU_TILES = (16384, 16384)
 """Rows of a matrix product, and rows that are exponentiated while they are in the cache."""
@@ -80,11 +80,10 @@ class WordSoftmax(nn.Module):
             if self.training and _is_on_cpu(s_Ar) and 0 < self.sampled_words < len(b_V):
                 words_W, log_weight_W, symbol_I = _sample(symbol_I, len(b_V), self.sampled_words)
                 G_Vr, b_V = G_Vr.index_select(0, words_W), b_V.index_select(0, words_W) + log_weight_W
-            rounded_Ar = rounded_rows(s_Ar) if dtype != G_Vr.dtype and _is_on_cpu(s_Ar) else s_Ar
-            log_prob_I, log_norm_A = _LogProb.apply(
-                rounded_Ar, G_Vr, b_V, node_I, symbol_I, dtype, torch.is_grad_enabled()
+            found: tuple[Tensor, Tensor] = _LogProb.apply(
+                s_Ar, G_Vr, b_V, node_I, symbol_I, dtype, torch.is_grad_enabled()
             )
-        return log_prob_I, log_norm_A[: len(s_Ar)]
+        return found
 
     def mean_log_probs(self, s_Ar: Tensor, log_norm_A: Tensor) -> Tensor:
         """Return the mean of ln p over all words at each node, [A]; the mean of linear logits is one dot product."""
@@ -153,7 +152,8 @@ class _LogProb(torch.autograd.Function):
         left_Ap = torch.cat((s_Ar.to(dtype), one_A2, _split(t_A, dtype)), dim=1)
         right_Vp = torch.empty(len(G_Vr), left_Ap.shape[1], dtype=dtype, device=G_Vr.device)
         right_Vp[:, :-4], right_Vp[:, -4:-2], right_Vp[:, -2:] = G_Vr, _split(b_V, dtype), -1
-        e_AV, Z_A = _exponentials(left_Ap, right_Vp.t(), keep)
+        e_RV, Z_R = _exponentials(rounded_rows(left_Ap), right_Vp.t(), keep)
+        Z_A = Z_R[: len(s_Ar)]
         log_Z_A = Z_A.log()
         large_O = _large(log_Z_A)
         if len(large_O):
@@ -161,10 +161,10 @@ class _LogProb(torch.autograd.Function):
             log_Z_O = torch.logsumexp(l_OV, dim=1)
             log_Z_A.index_copy_(0, large_O, log_Z_O)
             if keep:
-                e_AV.index_copy_(0, large_O, torch.exp(l_OV - log_Z_O[:, None]).to(dtype))
+                e_RV.index_copy_(0, large_O, torch.exp(l_OV - log_Z_O[:, None]).to(dtype))
                 Z_A.index_fill_(0, large_O, 1.0)
         if keep:
-            ctx.save_for_backward(s_Ar, G_Vr, right_Vp[:, :-4], node_I, symbol_I, e_AV, Z_A)
+            ctx.save_for_backward(s_Ar, G_Vr, right_Vp[:, :-4], node_I, symbol_I, e_RV, Z_A)
         return (l_I - t_A[node_I]) - log_Z_A[node_I], t_A + log_Z_A
 
     @staticmethod
@@ -174,13 +174,13 @@ class _LogProb(torch.autograd.Function):
         The factor 1 / Z is applied to the small factors of the products, not to the [A, V] matrix.
         """
         grad_I, norm_grad_A = gradients
-        s_Ar, G_Vr, rounded_Vr, node_I, symbol_I, e_AV, Z_A = ctx.saved_tensors
-        dtype = e_AV.dtype
+        s_Ar, G_Vr, rounded_Vr, node_I, symbol_I, e_RV, Z_A = ctx.saved_tensors
+        dtype = e_RV.dtype
         weight_A = norm_grad_A.index_add(0, node_I, grad_I, alpha=-1) / Z_A
-        ds_Ar = (e_AV @ rounded_Vr).to(s_Ar.dtype) * weight_A[:, None]
+        ds_Ar = (e_RV @ rounded_Vr)[: len(s_Ar)].to(s_Ar.dtype) * weight_A[:, None]
         ds_Ar.index_add_(0, node_I, grad_I[:, None] * G_Vr.index_select(0, symbol_I))
         scaled_Ar1 = torch.cat((s_Ar, torch.ones_like(weight_A)[:, None]), dim=1) * weight_A[:, None]
-        dG_Vr1 = e_AV.t() @ scaled_Ar1.to(dtype)
+        dG_Vr1 = e_RV.t() @ rounded_rows(scaled_Ar1.to(dtype))
         # Contiguous, so that the gradient of the layer needs no copy.
         dG_Vr, db_V = torch.empty_like(G_Vr).copy_(dG_Vr1[:, :-1]), dG_Vr1[:, -1].to(G_Vr.dtype, copy=True)
         dG_Vr.index_add_(0, symbol_I, grad_I[:, None] * s_Ar.index_select(0, node_I))

@@ -204,7 +204,6 @@ class _GatedSteps(torch.autograd.Function):
         u_factor_N3n = factor_N3n.clone()
         u_factor_N3n[:, 2] *= r_Nn
         du_N3n = torch.empty_like(factor_N3n, dtype=U_3nn.dtype)
-        is_rounded = U_3nn.dtype is torch.bfloat16 and U_3nn.device.type == "cpu"
         dh_An = torch.cat((gradients[0].new_zeros(ctx.starts, gradients[0].shape[1]), gradients[0]))
         levels = dh_An.split([ctx.starts, *ctx.sizes])
         steps = zip(
@@ -212,17 +211,14 @@ class _GatedSteps(torch.autograd.Function):
         )
         for rows, above_Bn, dh_Bn, z_Bn, factor_B3n, du_B3n in reversed(list(steps)):
             torch.mul(dh_Bn[:, None], factor_B3n, out=du_B3n)
-            du_Rg = rounded_rows(du_B3n.flatten(1)) if is_rounded else du_B3n.flatten(1)
-            through_Bn = (dh_Bn * z_Bn).add_((du_Rg @ U_3nn)[: len(dh_Bn)])
+            through_Bn = (dh_Bn * z_Bn).add_((rounded_rows(du_B3n.flatten(1)) @ U_3nn)[: len(dh_Bn)])
             if isinstance(rows, slice):
                 above_Bn[rows].add_(through_Bn)
             else:
                 above_Bn.index_add_(0, rows, through_Bn)
         dh_Nn, flat_N3n = dh_An[ctx.starts :], du_N3n.flatten(1)
         dx_N3n = (dh_Nn[:, None] * factor_N3n).flatten(1)
-        if is_rounded:
-            flat_N3n, before_Nn = rounded_rows(flat_N3n), rounded_rows(before_Nn)
-        dU_3nn = (flat_N3n.t() @ before_Nn).to(dh_An.dtype)
+        dU_3nn = (rounded_rows(flat_N3n).t() @ rounded_rows(before_Nn)).to(dh_An.dtype)
         db_3n = flat_N3n.sum(0, dtype=dh_An.dtype) if ctx.has_bias else None
         return dh_An[: ctx.starts], dU_3nn, db_3n, None, None, *dx_N3n.split(ctx.sizes)
 
