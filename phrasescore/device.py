@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -254,9 +255,9 @@ class _RoundedRows(TorchFunctionMode):
         if func is not nn.functional.linear or not args or not _is_in_16_bit(args[0]):
             return func(*args, **(kwargs or {}))
         input, *rest = args
-        x_MK = input.reshape(-1, input.shape[-1]).to(torch.bfloat16)
+        x_MK = input.reshape(math.prod(input.shape[:-1]), input.shape[-1]).to(torch.bfloat16)
         y_RN = func(rounded_rows(x_MK), *rest, **(kwargs or {}))
-        return y_RN[: len(x_MK)].view(*input.shape[:-1], -1)
+        return y_RN[: len(x_MK)].view(*input.shape[:-1], y_RN.shape[1])
 
 
 def _is_in_16_bit(input: Tensor) -> bool:
@@ -295,7 +296,7 @@ def has_int8() -> bool:
 
 def int8_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return x W' + b in 32 bits, [..., N]."""
-    x_MK = input.reshape(-1, input.shape[-1]).float()
+    x_MK = input.reshape(math.prod(input.shape[:-1]), input.shape[-1]).float()
     packed, t_N, zero_N = _packed(weight)
     s_M1 = _scales(x_MK)
     # The conversion truncates, so adding a half rounds.
@@ -305,7 +306,7 @@ def int8_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Te
     )
     y_MN = y_RN[: len(x_MK)]
     y_MN = y_MN.mul_(s_M1) if bias is None else torch.addcmul(bias, y_MN, s_M1, out=y_MN)
-    return y_MN.view(*input.shape[:-1], -1)
+    return y_MN.view(*input.shape[:-1], y_MN.shape[1])
 
 
 def _scales(rows: Tensor) -> Tensor:

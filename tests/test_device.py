@@ -7,7 +7,7 @@ import os
 import pytest
 import torch
 
-from phrasescore.device import Device, choose_device, rounded_rows, settle_memory
+from phrasescore.device import Device, Precision, choose_device, has_int8, rounded_rows, settle_memory
 from phrasescore.workers import available_cores
 
 CPU, ANY, SECOND = (Device(torch.device(name), None) for name in ("cpu", "cuda", "cuda:1"))
@@ -64,3 +64,12 @@ def test_rounded_rows_change_no_product_and_no_gradient() -> None:
         found.append([y.detach().float(), x.grad, layer.weight.grad, layer.bias.grad])
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, atol=2e-2, rtol=2e-2)
+
+
+def test_layers_accept_no_rows_and_no_inputs() -> None:
+    layer = torch.nn.Linear(64, 72)
+    precisions: list[Precision] = ["bf16", "int8"] if has_int8() else ["bf16"]
+    for precision in precisions:
+        with choose_device("cpu", precision).products(), torch.inference_mode():
+            assert layer(torch.ones(0, 3, 64)).shape == (0, 3, 72)
+            assert torch.nn.functional.linear(torch.ones(2, 0), torch.ones(5, 0)).shape == (2, 5)
