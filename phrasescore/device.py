@@ -1,7 +1,7 @@
 """Device and precision of computations, and asynchronous transfer of tensors between CPU and device.
 
-oneDNN compiles a program for each new shape of a 16-bit or 8-bit product on a CPU, which takes longer than the product
-itself. So the rows of linear layers are rounded up: few shapes remain, and their programs are used again.
+oneDNN compiles a kernel for each new shape of a 16-bit or 8-bit product on a CPU, which can take longer than the
+product itself. So the number of rows is rounded up: few shapes remain, and their kernels are used again.
 
 On a CPU, linear layers can multiply 8-bit integers:
 
@@ -39,8 +39,8 @@ Precision = Literal["auto", "fp32", "bf16", "int8"]
 
 _ANY_GPU = torch.device("cuda")
 _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
-_PROGRAM_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
-_PROGRAMS = 256
+_KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+_KERNELS = 256
 
 
 @dataclass(frozen=True)
@@ -138,11 +138,11 @@ def settle_memory() -> None:
     """Keep freed memory in the process (on Linux), and limit the kernel caches of PyTorch and oneDNN.
 
     Each step frees and allocates the same hundreds of megabytes, and zeroed pages from the system take time. Products
-    of attention have ever new shapes: after some millions of lines a process had 0.6 GB of programs. The programs of a
-    training's linear layers fit in a smaller cache. Its size is read at the first product.
+    of attention have ever new shapes: after some millions of lines a process had 0.6 GB of kernels. Those of linear layers
+    fit in a smaller cache (see `rounded_rows`). Its size is read at the first product.
     """
-    for cache in _PROGRAM_CACHES:
-        os.environ.setdefault(cache, str(_PROGRAMS))
+    for cache in _KERNEL_CACHES:
+        os.environ.setdefault(cache, str(_KERNELS))
     if sys.platform == "linux":
         with contextlib.suppress(AttributeError, OSError):
             libc = ctypes.CDLL(None)
@@ -227,17 +227,18 @@ def with_each(kind: type[Any], change: Callable[[Any], Any], value: Any) -> Any:
     return value
 
 
-_LARGEST_SIZE = 2
-"""Bytes of a number of the types whose products are compiled."""
+_COMPILED_BYTES = 2
+"""Largest size of the data types whose products need a compiled kernel."""
 _FEWEST_ROWS, _COARSE_UNIT = 16, 128
 
 
 def rounded_rows(x_MK: Tensor) -> Tensor:
-    """Append rows of zeros, [R, K], unless a product with x needs no program.
+    """Append rows of zeros, [R, K]; return x itself if its products need no compiled kernel.
 
-    R has four values between two powers of two, eight above 1024.
+    R is the next multiple of a quarter of the largest power of two up to M, but at least of 16. For M above 1024 it is
+    an eighth, because in large products the zeros would cost more than new kernels.
     """
-    if x_MK.device.type != "cpu" or x_MK.element_size() > _LARGEST_SIZE or not len(x_MK):
+    if x_MK.device.type != "cpu" or x_MK.element_size() > _COMPILED_BYTES or not len(x_MK):
         return x_MK
     octave = len(x_MK).bit_length() - 1
     unit = max(_FEWEST_ROWS, min(_COARSE_UNIT, 1 << octave >> 2), 1 << octave >> 3)

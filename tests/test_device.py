@@ -30,14 +30,14 @@ def test_each_process_takes_the_next_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
     assert taken == ["cuda:0", "cuda:1", "cuda:0", "cuda"]
 
 
-def test_few_programs_are_kept_unless_the_user_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_kernels_are_cached_unless_the_user_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)
     monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")
     settle_memory()
     assert (os.environ["LRU_CACHE_CAPACITY"], os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"]) == ("256", "7")
 
 
-def test_rounded_rows_have_few_numbers_and_are_few() -> None:
+def test_few_numbers_of_rows_remain_and_few_rows_are_added() -> None:
     rounded = [len(rounded_rows(torch.ones(rows, 1, dtype=torch.bfloat16))) for rows in range(5000)]
     assert all(0 <= after - before < max(16, before / 4) for before, after in enumerate(rounded))
     assert len(set(rounded)) < 50
@@ -47,7 +47,7 @@ def test_rounded_rows_have_few_numbers_and_are_few() -> None:
 
 
 def test_rounded_rows_change_no_product_and_no_gradient() -> None:
-    """The 16-bit products of a layer on a CPU; the rows have two dimensions, and the output of a function."""
+    """The 16-bit products of a layer on a CPU; the rows have two dimensions."""
     torch.manual_seed(1)
     layer, x = torch.nn.Linear(24, 40), torch.randn(7, 3, 24, requires_grad=True)
     found: list[list[torch.Tensor]] = []

@@ -112,7 +112,7 @@ def _sample(symbol_I: Tensor, words: int, size: int) -> tuple[Tensor, Tensor, Te
     is_exact_V = torch.arange(words) < frequent
     is_exact_V[symbol_I] = True
     exact_W, other_W = is_exact_V.nonzero()[:, 0], (~is_exact_V).nonzero()[:, 0]
-    # The same number of words in most updates, because products of few shapes take less time (see `device.py`).
+    # Most samples have the same size, so that kernels are used again (see `device.py`).
     drawn_W = other_W[torch.randperm(len(other_W))[: max(size - len(exact_W), size // 8)]]
     words_W = torch.cat((exact_W, drawn_W))
     log_weight_W = torch.zeros(len(words_W))
@@ -148,7 +148,7 @@ class _LogProb(torch.autograd.Function):
         keep: bool,
     ) -> tuple[Tensor, Tensor]:
         s_Ar = s_Ar.to(G_Vr.dtype)
-        # Logits and log Z are in bits, because 2^x takes less time than e^x, with MKL on AMD processors a quarter.
+        # Logits and log Z are in bits, because 2^x is faster than e^x, with MKL on AMD processors four times.
         bits_Ar, b_V = s_Ar * _BITS, b_V * _BITS
         l_I = _logit(bits_Ar, G_Vr, b_V, node_I, symbol_I, dtype)
         t_A = torch.zeros_like(s_Ar[:, 0]).scatter_reduce_(0, node_I, l_I, "amax", include_self=False)
