@@ -138,8 +138,8 @@ def settle_memory() -> None:
     """Keep freed memory in the process (on Linux), and limit the kernel caches of PyTorch and oneDNN.
 
     Each step frees and allocates the same hundreds of megabytes, and zeroed pages from the system take time. Products
-    of attention have ever new shapes: after some millions of lines a process had 0.6 GB of kernels. Those of linear layers
-    fit in a smaller cache (see `rounded_rows`). Its size is read at the first product.
+    of attention have ever new shapes: after some millions of lines a process had 0.6 GB of kernels. Those of linear
+    layers fit in a smaller cache (see `rounded_rows`). Its size is read at the first product.
     """
     for cache in _KERNEL_CACHES:
         os.environ.setdefault(cache, str(_KERNELS))
