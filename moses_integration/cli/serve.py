@@ -8,7 +8,13 @@ from pathlib import Path
 from moses_integration.cli.system_options import add_ini, read_ini
 from moses_integration.ini import MosesIni
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_device_options, add_number, add_processes_option, add_quiet_option
+from phrasescore.cli.options import (
+    add_device_options,
+    add_number,
+    add_plugin_option,
+    add_processes_option,
+    add_quiet_option,
+)
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.workers import available_cores
 
@@ -36,6 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_number(parser, "--max-words", "longest sentence, in words", default=200)
     add_number(parser, "--max-seconds", "time limit of a request, in seconds", default=30)
     add_device_options(parser)
+    add_plugin_option(parser)
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from moses_integration.ini import MosesIni
 from phrasescore.errors import WorkersLostError
+from phrasescore.plugins import load_plugins, loaded_plugins
 from phrasescore.workers import ProcessPool
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class TranslationTask:
     limits: Limits
     device: str
     precision: Precision
+    plugins: tuple[str, ...] = field(default_factory=lambda: tuple(loaded_plugins()))
     _loaded: dict[str, LoadedSystem] = field(default_factory=dict)
 
     def __call__(self, batch: Batch) -> list[Result | Failure]:
@@ -99,6 +101,7 @@ class TranslationTask:
         # The process of the HTTP server does without PyTorch.
         from moses_integration.serving.system import LoadedSystem
 
+        load_plugins(self.plugins)
         for name, ini in self.systems.items():
             if name not in self._loaded:
                 self._loaded[name] = LoadedSystem(ini, self.folder, self.device, self.precision)

@@ -91,15 +91,21 @@ def server() -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="session")
 def in_context(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The ini of a system with a random network in context, whose column has a large weight."""
+    """The ini of a system with a random network in context."""
     folder = tmp_path_factory.mktemp("in-context")
     texts = [f"--source={MINI / 'train.en'}", f"--target={MINI / 'train.fr'}", f"--alignment={MINI / 'train.align'}"]
     sizes = ["--hidden", "16", "--set", "model.embedding=8", "--max-updates", "2", "--device", "cpu", "-q"]
     assert phrasescore(["train", *texts, "-o", str(folder / "network"), *sizes]) == 0
+    return add_network(folder / "network")
+
+
+def add_network(network: Path) -> Path:
+    """Write the ini of a system with a network in context, whose column has a large weight."""
     ini = MosesIni.read(BASELINE).with_absolute_paths()
     add_columns_in_context(ini, 1, 0.0)
-    name_networks(ini, [folder / "network"])
+    name_networks(ini, [network])
     weights = ini.weights()["TranslationModel0"]
     ini.set_weights({"TranslationModel0": [*weights[:-1], 0.1]})
-    ini.write(folder / "ctx.ini")
-    return folder / "ctx.ini"
+    path = network.parent / "ctx.ini"
+    ini.write(path)
+    return path
