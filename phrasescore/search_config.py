@@ -31,8 +31,12 @@ class SearchConfig:
     length_penalty: LengthPenalty = option(
         "per-word", "finished translations are ranked by ln p (none), or by ln p per word and end symbol (per-word)"
     )
-    max_ratio: float = option(2.0, "maximum words of a translation for each source word ...", minimum=0)
-    max_extra: int = option(10, "... plus this number of words; then the end symbol is forced", minimum=0)
+    max_ratio: float = option(
+        2.0, "a translation has at most this number of words per source word, plus --max-extra", minimum=0
+    )
+    max_extra: int = option(
+        10, "words added to the limit of --max-ratio; at the limit, the end symbol is forced", minimum=0
+    )
     replace_unknown: bool = option(False, "replace each <unk> by the source word with the highest attention weight")
     sample: bool = option(False, "draw translations from the network instead of searching for the best")
     temperature: float = option(

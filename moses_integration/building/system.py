@@ -96,10 +96,10 @@ class BuildConfig:
     )
     aligner: Method = option("eflomal", "how to align words")
     order: int = option(
-        5, f"of the language model, from {ORDERS[0]} to {ORDERS[-1]}", minimum=ORDERS[0], maximum=ORDERS[-1]
+        5, f"order of the language model, from {ORDERS[0]} to {ORDERS[-1]}", minimum=ORDERS[0], maximum=ORDERS[-1]
     )
     longest_phrase: int = option(
-        LONGEST_PHRASE, f"words of a phrase, from 1 to {LONGEST_PHRASE}", minimum=1, maximum=LONGEST_PHRASE
+        LONGEST_PHRASE, f"maximum words of a phrase, from 1 to {LONGEST_PHRASE}", minimum=1, maximum=LONGEST_PHRASE
     )
 
 

@@ -33,7 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     system_options.add_source_option(parser)
     options.add_output(parser, "translations (default: standard output)")
     options.add_nbest_option(parser, "write n-best lists of SIZE distinct translations, tokenised, to FILE, too")
-    text = "keep logs and filtered tables in this folder; rerunning the same command resumes"
+    text = "keep logs and filtered tables in this folder; rerunning the same command resumes the scoring in context"
     options.add_path(parser, "--work", "FOLDER", text)
     system_options.add_prepared_option(parser)
     system_options.add_toolkit_options(parser)

@@ -19,9 +19,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "evaluate",
         help="BLEU, chrF and TER of translations, and the significance of a difference",
-        description="sacreBLEU with its signatures and, behind each score, half of its 95 % confidence interval by "
-        "bootstrap over sentences; with --baseline, the difference in BLEU and its p-value by paired approximate "
-        "randomisation.",
+        description="Compute BLEU, chrF and TER by sacreBLEU, with signatures. Half of the 95 % confidence interval, "
+        "by bootstrap over sentences, follows each score. With --baseline, also print the difference in BLEU and its "
+        "p-value by paired approximate randomisation.",
         examples=("phrasescore-smt evaluate rnn.out cslm.out --baseline base.out --reference test.fr",),
     )
     add_path(parser, "translations", "TEXT", "translations, one file per system", nargs="+")

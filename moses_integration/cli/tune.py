@@ -37,7 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     system_options.add_ini_output(parser)
     text = "keep prepared text, logs, n-best lists, and a checkpoint from which the same command resumes"
     options.add_path(parser, "--work", "FOLDER", text)
-    text = "write weights, BLEU, times and what they depend on as JSON"
+    text = "write weights, BLEU, times, settings, versions and checksums as JSON"
     options.add_path(parser, "--report", "FILE", text)
     tuning = add_section_options(parser, "tuning", TuningConfig)
     system_options.add_seeds_option(tuning, "1")

@@ -22,7 +22,7 @@ class TuningConfig(WeightSearch):
     """Settings of tuning on a dev set, with repeated decoding."""
 
     nbest: int = option(100, "distinct translations of an n-best list", minimum=1)
-    iterations: int = option(10, "decodings at most, the first with the weights that the moses.ini has", minimum=2)
+    iterations: int = option(10, "maximum number of decodings; the first uses the weights of the moses.ini", minimum=2)
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def _add_score(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     options.add_input(parser, "text", "tokenised text")
     options.add_path(parser, "-m --model", "FOLDER", "model folder", required=True)
-    options.add_backoff_option(parser, "none; they then share the probability of <unk>")
+    options.add_backoff_option(parser, "none; each of these words then gets the whole probability of <unk>")
     text = "interpolate with the back-off model: weight of the network"
     parser.add_argument("--interpolate", type=float, metavar="W", help=text)
     options.add_path(parser, "--weight-text", "TEXT", "interpolate with the best weight for this other text")

@@ -27,7 +27,7 @@ def add_training_options(
     options.add_plugin_option(parser)
     options.add_path(parser, "-o --output", "FOLDER", "model folder", required=True)
     options.add_path(parser, "--config", "FILE", "settings in TOML")
-    text = "change a setting, as in model.attention=concat; may be given several times; --help-all lists all"
+    text = "change a setting, as in training.clip=0.5; may be given several times; --help-all lists all"
     parser.add_argument("--set", action="append", default=[], dest="changes", metavar="SECTION.KEY=VALUE", help=text)
     options.add_switch(parser, "--restart", "start over, and discard the network in the folder")
     options.add_device_options(parser, trains=True)

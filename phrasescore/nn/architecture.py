@@ -37,7 +37,7 @@ class ModelConfig:
     )
     output_rank: int = setting(100, "rank of the softmax matrix; 0 does not factor it", minimum=0, maximum=_WIDEST)
     encoder: str = setting("recurrent", "type of the encoder: recurrent, transformer, or one that a plugin registers")
-    decoder: str = setting("recurrent", "type of the decoder: likewise")
+    decoder: str = setting("recurrent", "type of the decoder: recurrent, transformer, or one that a plugin registers")
     heads: int = setting(4, "attention heads of a Transformer", minimum=1, maximum=_WIDEST)
     feed_forward: int = setting(
         256, "units between the two layers of a Transformer's feed-forward network", minimum=1, maximum=_WIDEST
@@ -91,7 +91,7 @@ class ModelConfig:
     dropout: float = option(
         0.0,
         "dropout rate of word vectors, outputs of stacked units, the summary (not if `summary` is false) and the input "
-        "of the softmax (nothing of [word; state; context]); auto: by the size of the data",
+        "of the softmax (not with `readout` word-state-context); auto: by the size of the data",
         minimum=0,
         maximum=0.9,
         auto=True,

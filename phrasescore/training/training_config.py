@@ -42,7 +42,9 @@ class TrainingConfig:
     )
     final_rate: float = setting(0.02, "learning rate at the end, as a share of the highest", minimum=0, maximum=1)
     batch_size: int = option(
-        512, "maximum number of examples of an update: phrase pairs or sentence pairs, for `lm` words", minimum=1
+        512,
+        "maximum number of examples per update: phrase pairs, sentence pairs or, for language models, words",
+        minimum=1,
     )
     long_pairs: float = setting(
         1.0,
@@ -56,14 +58,15 @@ class TrainingConfig:
     )
     teacher_forcing: float = setting(
         1.0,
-        "share of the training steps that read the previous target word; the others read the word that is most "
-        "probable to the network, in the same steps of all sentences of a batch (encoder-decoders only)",
+        "share of the decoding steps in training that read the reference word; the other steps read the network's most "
+        "probable word. All sentences of a batch have the same choice at a step (encoder-decoders only)",
         minimum=0,
         maximum=1,
     )
     label_smoothing: float = setting(
         0.0,
-        "weight in the training loss of the mean over all words, in place of the target word (encoder-decoders only)",
+        "label smoothing: share of the probability of each target word that the training loss spreads evenly over all "
+        "words (encoder-decoders only)",
         minimum=0,
         maximum=0.99,
     )
@@ -74,17 +77,24 @@ class TrainingConfig:
         minimum=0,
     )
     clip: float = setting(
-        1.0, "maximum norm of the gradient of the mean loss (of sentences per word); 0 for any", minimum=0, maximum=1e12
+        1.0,
+        "maximum norm of the gradient of the mean loss (for sentences, per word); 0: no limit",
+        minimum=0,
+        maximum=1e12,
     )
     epochs: int | None = option(None, "epochs after which to stop", minimum=1)
     max_updates: int | None = option(
-        None, "updates after which to stop; auto: by the size of the data", minimum=1, auto=True
+        None,
+        "updates after which to stop; auto, for encoder-decoders: by the size of the data",
+        minimum=1,
+        auto=True,
     )
     max_minutes: float | None = option(None, "minutes of training after which to stop", minimum=0.001, maximum=1e7)
     patience: int = setting(10, "evaluations without a better loss after which to stop; 0 for never", minimum=0)
     evaluate_every: int = option(
         1000,
-        "updates between evaluations; 0: evaluate at the end of each epoch; auto: 20 evaluations in the training",
+        "updates between evaluations; 0: evaluate at the end of each epoch; auto, for encoder-decoders: 20 "
+        "evaluations in the training",
         minimum=0,
         auto=True,
     )
