@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from moses_integration.building.text_form import form_of
 from moses_integration.per_text.position_tags import strip_tags
-from phrasescore.errors import UserError, spelled
+from phrasescore.configuration import suggestion
+from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
 from phrasescore.text import Log, no_log, report_one_sided, text_lines, utf8_lines
 
 Statistics = NDArray[np.int64]
 
+TOKENISERS = ("13a", "intl", "none", "char")
 NOISE_BLEU = 2.0
 """Unrelated translations and references rarely have a higher BLEU."""
 
@@ -73,6 +75,8 @@ def evaluate(
     The baseline is the first result. `lowercase` ignores case, as TER always does. `resamples` is the number of
     bootstrap samples, 1 for no intervals. `log` receives warnings about the texts and about meaningless BLEU.
     """
+    if tokenise not in TOKENISERS:
+        raise UsageError(f"{spelled('tokenise')}: is {tokenise!r}; {suggestion(tokenise, TOKENISERS)}")
     metrics = _metrics(tokenise, lowercase)
     paths = systems if baseline is None else (baseline, *systems)
     outputs, texts = _read_parallel(paths, references, log)

@@ -285,7 +285,9 @@ class Int8Products(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if func is not nn.functional.linear or torch.is_grad_enabled() or min(args[1].shape) < _LEAST_SIZE:
+        # Plugins may give keywords.
+        is_layer = func is nn.functional.linear and len(args) > 1
+        if not is_layer or torch.is_grad_enabled() or min(args[1].shape) < _LEAST_SIZE:
             return func(*args, **(kwargs or {}))
         return int8_linear(*args, **(kwargs or {}))
 

@@ -108,7 +108,7 @@ def read_sentences(
     digest = hashlib.sha256()
     lines, kept = 0, 0
     with open_sides(folder) as (source_side, target_side), closing(PhraseFile(folder)) as point_file:
-        for chunk in chunks(_rows(text, read, log), _LINES_AT_ONCE, lambda row: sum(map(len, row))):
+        for chunk in chunks(_rows(text, read, log), _LINES_AT_ONCE):
             usable = [(number, *row) for number, row in enumerate(chunk, lines + 1) if _is_usable(row, longest)]
             lines += len(chunk)
             kept += len(usable)

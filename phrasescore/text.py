@@ -8,7 +8,7 @@ read as unknown words. Input that cannot be a text is an error.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -27,7 +27,7 @@ _CHUNK_BYTES = 1 << 24
 _FEW_LINES, _SMALL_SHARE = 2, 0.05
 """No warning for this many unusual lines, if they are also below this fraction of all lines."""
 
-_Item = TypeVar("_Item", bound=Sized)
+_Item = TypeVar("_Item")
 _Row = TypeVar("_Row", bound=Sequence[bytes] | Sequence[str])
 
 
@@ -146,13 +146,14 @@ def report_one_sided(rows: Iterable[_Row], paths: tuple[str | Path, str | Path],
         )
 
 
-def chunks(items: Iterable[_Item], most: int, size: Callable[[_Item], int] = len) -> Iterator[list[_Item]]:
-    """Yield chunks of at most `most` items; chunks of large items, by their `size` in bytes, have fewer."""
+def chunks(items: Iterable[_Item], most: int) -> Iterator[list[_Item]]:
+    """Yield chunks of at most `most` texts, or tuples of texts and other values; chunks of long texts have fewer."""
     chunk: list[_Item] = []
     total = 0
     for item in items:
         chunk.append(item)
-        total += size(item)
+        parts = item if isinstance(item, tuple) else (item,)
+        total += sum(len(part) for part in parts if isinstance(part, str | bytes))
         if len(chunk) == most or total >= _CHUNK_BYTES:
             yield chunk
             chunk, total = [], 0

@@ -73,3 +73,4 @@ def test_layers_accept_no_rows_and_no_inputs() -> None:
         with choose_device("cpu", precision).products(), torch.inference_mode():
             assert layer(torch.ones(0, 3, 64)).shape == (0, 3, 72)
             assert torch.nn.functional.linear(torch.ones(2, 0), torch.ones(5, 0)).shape == (2, 5)
+            assert torch.nn.functional.linear(torch.ones(2, 64), weight=layer.weight).shape == (2, 72)

@@ -114,6 +114,8 @@ def test_chunks_are_bounded_by_items_and_by_bytes(monkeypatch: pytest.MonkeyPatc
     lines = [b"a", b"b", b"c", b"d" * 9, b"e" * 30, b"f"]
     assert list(chunks(lines, 3)) == [[b"a", b"b", b"c"], [b"d" * 9, b"e" * 30], [b"f"]]
     assert list(chunks([], 3)) == []
+    pairs = [(b"a", b"b" * 8), (b"c", b"d"), ("e", 1000)]
+    assert list(chunks(pairs, 3)) == [pairs[:2], pairs[2:]]
 
 
 def _prepared(raw: Path, output: Path) -> bytes:

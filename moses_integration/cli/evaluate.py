@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from moses_integration.cli.system_options import add_reference_option
-from moses_integration.metrics import SEED, TRIALS, Evaluated, evaluate
+from moses_integration.metrics import SEED, TOKENISERS, TRIALS, Evaluated, evaluate
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_path, add_switch
 from phrasescore.files import require_one_standard_input
@@ -28,7 +28,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_reference_option(parser, "reference translations")
     add_path(parser, "--baseline", "TEXT", "translations of the system to compare with")
     text = "tokeniser of sacreBLEU; none for tokenised text (default: %(default)s)"
-    parser.add_argument("--tokenise", choices=("13a", "intl", "none", "char"), default="13a", help=text)
+    parser.add_argument("--tokenise", choices=TOKENISERS, default="13a", help=text)
     add_switch(parser, "--lowercase", "ignore case, for a system of `build --casing lower`")
     add_switch(parser, "--json", "print JSON")
     parser.set_defaults(run=run)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moses_integration.ini import MosesIni
-from phrasescore.errors import WorkersLostError
+from phrasescore.errors import UserError, WorkersLostError
 from phrasescore.plugins import load_plugins, loaded_plugins
 from phrasescore.workers import ProcessPool
 
@@ -185,6 +185,14 @@ class Translator:
                 results = []
             else:
                 results = [Failure(f"{error}; give a shorter sentence", 500)]
+        except UserError as error:
+            results = [Failure(f"{error}", 500)] * len(batch)
+        except Exception as error:
+            # A fault of the software: the server logs it, and the clients need not wait for their time limit.
+            results = []
+            for one in batch:
+                if not one.result.done():
+                    one.result.set_exception(error)
         finally:
             self._free += 1
             self._start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -176,9 +177,16 @@ def lm_score(
     rows: Iterable[TextRow] = map(TextRow, _clean(sentences, "sentence"))
     if source is not None and alignment is not None:
         sides = _clean(sentences, "sentence"), _clean(source, "source"), _clean(alignment, "alignment")
-        rows = affiliate(zip(*sides, strict=True), Path("alignment"))
+        rows = affiliate(_abreast(*sides), Path("alignment"))
     scores = TextScores.load(model, **options)
     return np.fromiter(scores.score(rows, "sentences"), np.float64), scores
+
+
+def _abreast(*sides: Iterable[bytes]) -> Iterator[tuple[bytes, ...]]:
+    for number, row in enumerate(zip_longest(*sides), 1):
+        if None in row:
+            raise UserError(f"sentences, source, alignment: only some have item {number}; give lists of equal length")
+        yield row
 
 
 def _clean(sentences: Iterable[Text], name: str) -> Iterator[bytes]:
@@ -192,7 +200,7 @@ def _scored(
     scorer: NeuralLmScorer, rows: Iterable[TextRow], name: str
 ) -> Iterator[tuple[list[list[bytes]], list[Floats], list[Floats]]]:
     is_empty = True
-    for some in chunks(rows, _SENTENCES_AT_ONCE, lambda row: len(row.target)):
+    for some in chunks(rows, _SENTENCES_AT_ONCE):
         is_empty = False
         sentences = [split_words(row.target) for row in some]
         backoff = [] if scorer.backoff is None else scorer.backoff.word_log_probs(sentences)

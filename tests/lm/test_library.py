@@ -76,6 +76,12 @@ def test_scores_are_those_of_the_command(
             phrasescore.UserError,
             "interpolate: is the weight that weight_text determines",
         ),
+        (
+            ["a", "b"],
+            {"source": ["a"], "alignment": ["0-0", "0-0"]},
+            phrasescore.UserError,
+            "sentences, source, alignment: only some have item 2",
+        ),
     ],
 )
 def test_wrong_values(

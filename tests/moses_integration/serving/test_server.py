@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -17,6 +18,8 @@ import pytest
 
 from moses_integration.cli import main
 from moses_integration.nbest import read_nbest
+from moses_integration.serving.batches import Failure, Limits, Sentence, TranslationTask, Translator
+from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.forked import run_forked
 from tests.moses_integration.cli.running import environment
@@ -227,6 +230,22 @@ def test_a_body_that_is_no_call_is_a_fault(server: RunningServer, body: bytes) -
     transport = xmlrpc.client.Transport()
     with closing(transport), pytest.raises(xmlrpc.client.Fault, match="the body is no XML-RPC call"):
         transport.request(server.url.removeprefix("http://").strip("/"), "/RPC2", body)
+
+
+@pytest.mark.parametrize("error", [UserError("rnn/: has changed"), ZeroDivisionError("a fault")])
+def test_an_error_of_a_batch_reaches_its_clients(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(batch: Any) -> Any:
+        raise error
+
+    task = TranslationTask({}, Path(), Limits(), "cpu", "fp32")
+    translator = Translator(task, 1)
+    monkeypatch.setattr(translator, "_run_pool", fails)
+    sentences = [Sentence("a"), Sentence("b")]
+    if isinstance(error, UserError):
+        assert asyncio.run(translator.translate("ctx", sentences)) == [Failure("rnn/: has changed", 500)] * 2
+    else:
+        with pytest.raises(ZeroDivisionError, match="a fault"):
+            asyncio.run(translator.translate("ctx", sentences))
 
 
 @pytest.mark.parametrize(
