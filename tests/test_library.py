@@ -73,7 +73,7 @@ def test_a_table_and_pairs_are_scored(small_table: Path, tmp_path: Path) -> None
     output = tmp_path / "out"
     counts = phrasescore.annotate(small_table, MODEL, output, columns=["score", "unknown-target"], processes=1)
     assert counts.lines_written == 600
-    scorer = phrasescore.load_scorer(MODEL, direction="target-given-source")
+    scorer = phrasescore.load_scorer(MODEL)
     lines = [line.split(b" ||| ") for line in output.read_bytes().splitlines()]
     found = phrasescore.score([(line[0], line[1]) for line in lines], scorer)
     assert found == pytest.approx([math.log(float(line[2].split()[-2])) for line in lines], abs=0.1)

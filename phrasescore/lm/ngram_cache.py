@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from phrasescore.phrases import mix
+
 Keys = NDArray[np.uint64]
 Scores = NDArray[np.float32]
 
 _SETS, _WAYS = 1 << 20, 8
 """64 MB of lazily allocated memory. A set is one CPU cache line."""
-_MULTIPLIERS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
-_SHIFTS = np.array([30, 27, 31], np.uint64)
 _HALF = np.uint64(32)
 
 
@@ -52,11 +52,7 @@ def ngram_keys(words_Qn: Keys) -> Keys:
     """Return a hash of each n-gram of numbers of words."""
     keys_Q = np.zeros(len(words_Qn), np.uint64)
     for word_Q in words_Qn.T:
-        # The finaliser of SplitMix64.
-        keys_Q ^= word_Q
-        for shift, multiplier in zip(_SHIFTS[:2], _MULTIPLIERS, strict=True):
-            keys_Q = (keys_Q ^ (keys_Q >> shift)) * multiplier
-        keys_Q ^= keys_Q >> _SHIFTS[2]
+        keys_Q = mix(keys_Q ^ word_Q)
     return keys_Q
 
 

@@ -180,13 +180,11 @@ def _load_phrase_pair_model(folders: Sequence[Path], device: str, precision: Pre
     return PhrasePairScorer([load_phrase_pair_model(folder) for folder in folders])
 
 
-def load_scorer(
-    *folders: str | Path, device: str = "auto", precision: Precision = "auto", direction: Direction | None = None
-) -> PhraseScorer:
+def load_scorer(*folders: str | Path, device: str = "auto", precision: Precision = "auto") -> PhraseScorer:
     """Load a scorer from its model folder; several folders of one kind give the mean of their scores.
 
     `device` is `auto`, `cpu`, `cuda` or `cuda:N`; `precision` is that of matrix products: `auto`, `fp32`, `bf16` or
-    `int8`; `direction` is the required direction of the models, None for any.
+    `int8`.
     """
     paths = [Path(folder) for folder in folders]
     if not paths:
@@ -201,11 +199,6 @@ def load_scorer(
     except NotRegisteredError as error:
         raise UserError(f"{paths[0]}: {error}") from error
     scorer = load(paths, device, precision)
-    if direction is not None and scorer.direction != direction:
-        raise UserError(
-            f"{scorer.name}: was trained for {scorer.direction}; give that as the direction, or a model trained for "
-            f"{direction}"
-        )
     options = ("device", str(scorer.device.torch_device)), ("precision", scorer.device.precision)
     scorer.recipe = Recipe(load_scorer, tuple(path.resolve() for path in paths), scorer.fingerprint, options)
     return scorer
