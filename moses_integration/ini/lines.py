@@ -206,11 +206,8 @@ class IniLines:
         for value in values:
             self.append(section, value)
 
-    def append(self, section: str, text: str, number: int | None = None) -> None:
-        """Add a line after the last one of a section, or a new section at the end.
-
-        `number` is its line number in messages, by default that of the line before it.
-        """
+    def append(self, section: str, text: str) -> None:
+        """Add a line after the last one of a section, or a new section at the end."""
         rows = [row for row, _ in self.rows(section)] or self._headers(section)
         start = rows[-1] + 1 if rows else len(self.lines)
         end = "\r\n" if self.lines and self.lines[0].endswith("\r\n") else "\n"
@@ -219,7 +216,7 @@ class IniLines:
         added = [text] if rows else ["", f"[{section}]", text]
         before = self._numbers[start - 1] if start else 1
         self.lines[start:start] = [line + end for line in added]
-        self._numbers[start:start] = [number or before] * len(added)
+        self._numbers[start:start] = [before] * len(added)
 
     def replace(self, row: int, pattern: str, replacement: str) -> None:
         """Replace the first match of a pattern in a line, outside its comment."""

@@ -22,7 +22,6 @@ from moses_integration.ini.lines import (
     split_fields,
     without_comment,
 )
-from moses_integration.ini.old_format import convert_old_format
 from phrasescore.errors import UserError, spelled
 from phrasescore.files import real_path, write_atomically
 from phrasescore.words import parse_number
@@ -39,6 +38,11 @@ PATHS = (
 """Arguments that name files or folders: models, and files of rare Moses features."""
 _ENDINGS = ("", ".gz", ".minphr", ".minlexr", ".binphr.idx", ".binlexr.idx")
 """Suffixes that Moses appends to a path (LexicalReorderingTable.cpp, PhraseDictionaryCompact.cpp, PDTAimp.cpp)."""
+_BEFORE_2013 = (
+    *("ttable-file", "lmodel-file", "distortion-file", "generation-file"),
+    *("weight-t", "weight-l", "weight-d", "weight-w", "weight-p", "weight-u", "weight-i", "weight-generation"),
+)
+"""Sections of models and weights in the format that [feature] and [weight] replaced (moses/Parameter.cpp)."""
 
 LABEL = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 """Labels that mert-moses.pl can read back from an n-best list; it takes a label with `_` for a sparse feature."""
@@ -57,14 +61,16 @@ class MosesIni(IniLines):
 
     @classmethod
     def read(cls, path: Path) -> MosesIni:
-        """Read a file; convert it if it has Moses' old format.
+        """Read a file.
 
         Relative paths start at its folder, or, if none of them exists there but one does in the working directory, at
         the working directory, as in Moses.
         """
         ini = cls(read_lines(path), str(path), real_path(path).parent)
-        if convert_old_format(ini):
-            ini.notes.append(f"{path}: has Moses' old format; its models and weights are converted like in Moses")
+        for section in _BEFORE_2013:
+            for row, _ in ini.rows(section):
+                remedy = "convert the file with Moses' `scripts/training/convert-moses-ini-to-v2.perl < OLD > NEW`"
+                raise ini.fault(row, f"[{section}] belongs to the format before 2013", remedy)
         ignored = [name for name in ini.sections() if name in IGNORED and ini.values(name)]
         if ignored:
             names = ", ".join(f"[{section}]" for section in ignored)

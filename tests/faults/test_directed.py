@@ -322,7 +322,7 @@ INIS = [
     Directed("add-lm", COLUMN_INI, replaced("path=phrase-table", "path=system/phrase-table"), None),
     Directed("add-lm", COLUMN_INI, replaced("name=TranslationModel0 num-features", "name=Tra"), says="have no feature"),
     Directed("decode", COLUMN_INI, replaced("0 T 0", "T 0"), 0),
-    Directed("decode", COLUMN_INI, replaced(r"\[feature\]", "[ttable-file]\n0 0 0 5 x.gz\n[feature]"), says="old"),
+    Directed("decode", COLUMN_INI, replaced(r"\[feature\]", "[ttable-file]\n0 0 0 5 x.gz\n[feature]"), says="2013"),
     Directed("rescore-tune", "dev.nbest", replaced(r" \|\|\| Lex", " ||| TranslationModel0_rnn= 1 Lex"), says="sparse"),
 ]
 

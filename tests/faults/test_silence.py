@@ -10,7 +10,7 @@ import pytest
 
 from tests.faults.commands import COMMANDS, TEXTS, Command
 from tests.faults.oracle import wrong_end
-from tests.faults.world import COLUMN_INI, INI, LM_INI, World
+from tests.faults.world import COLUMN_INI, LM_INI, World
 
 _QUIET = {"-q", "-v", "0"}
 _NOT_PAIRED = {"lm-train", "lm-score", "translate", "decode", "decoder", "text-table", "rescore"}
@@ -90,41 +90,3 @@ def test_a_word_that_moses_takes_for_a_label(world: World) -> None:
 @pytest.mark.parametrize("name", ["decode", "decoder", "text-table"])
 def test_weights_that_are_all_zero(world: World, name: str) -> None:
     judge(world, name, LM_INI if name == "decoder" else COLUMN_INI, ZERO)
-
-
-_OLD_FORMAT = """\
-[ttable-file]
-0 0 0 4 phrase-table.gz
-[lmodel-file]
-8 0 3 lm.fr.arpa
-[distortion-file]
-0-0 wbe-msd-bidirectional-fe-allff 6 reordering-table.wbe-msd-bidirectional-fe.gz
-[distortion-limit]
-6
-"""
-_OLD_SECTIONS = {
-    "weight-t": ("TranslationModel0",),
-    "weight-l": ("LM0",),
-    "weight-d": ("Distortion0", "LexicalReordering0"),
-    "weight-w": ("WordPenalty0",),
-    "weight-p": ("PhrasePenalty0",),
-}
-
-
-def test_an_ini_of_the_old_format_says_the_same(world: World) -> None:
-    """An ini of the old format gives the same translations as a current one."""
-    command = tuple(INI if argument == COLUMN_INI else argument for argument in loud(COMMANDS["decode"]))
-    world.renew()
-    ini, output = world.folder / INI, world.folder / "out.txt"
-    expected = world.run(command), output.read_bytes()
-    assert expected[0].code == 0, expected[0].err.decode()
-    weights = dict(re.findall(r"(?m)^(\w+)= (.+)$", ini.read_text()))
-    old = _OLD_FORMAT
-    for section, labels in _OLD_SECTIONS.items():
-        old += f"[{section}]\n" + "".join(weights[label].replace(" ", "\n") + "\n" for label in labels)
-    ini.write_text(old)
-    output.unlink()
-    done = world.run(command)
-    assert done.code == 0, done.err.decode()
-    assert output.read_bytes() == expected[1]
-    assert b"old format" in done.err

@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "my system").mkdir()
     (tmp_path / "my system/moses.ini").write_text(ini)
     (tmp_path / "overriding.ini").write_text(ini + "[weight-overwrite]\nLM0= 1\n")
-    (tmp_path / "old.ini").write_text("[ttable-file]\n0 0 0 5 t.gz\n[weight-t]\n1\n[weight-i]\n1\n")
+    (tmp_path / "old.ini").write_text("[ttable-file]\n0 0 0 5 t.gz\n[weight-t]\n1\n")
     (tmp_path / "unknown.ini").write_text(ini.replace("Distortion\n", "Distorsion\n"))
     (tmp_path / "weights.ini").write_text(ini.replace("TranslationModel0= 0.2 0.2", "TranslationModel0= 0.2"))
     zeros = re.sub(r"(?m)^(?!Unknown)(\w+= ).*$", lambda line: line[1] + "0 " * (len(line[0].split()) - 1), ini)
@@ -211,9 +211,9 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         ),
         (
             ["add-column", "FOLDER/old.ini", "--table", "x", "-o", "FOLDER/o"],
-            "line 6: [weight-i] has Moses' old format",
+            "FOLDER/old.ini: line 2: [ttable-file] belongs to the format before 2013; convert the file with Moses' "
+            "`scripts/training/convert-moses-ini-to-v2.perl < OLD > NEW`",
         ),
-        ([*DECODE, "FOLDER/old.ini", "--source", "FOLDER/two"], "[weight-i] has Moses' old format, and its conv"),
         (
             [*DECODE, "FOLDER/pipe", "--source", "FOLDER/two"],
             "pipe: is a folder, a pipe or a device; give the moses.ini",
