@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
-from phrasescore.text import text_lines, utf8_lines
+from phrasescore.text import lines_abreast, utf8_lines
 from phrasescore.words import split_words
 
 MAX_ORDER = 4
@@ -35,24 +35,13 @@ References = Sequence[tuple[bytes, ...]]
 
 def read_references(paths: Sequence[Path]) -> list[tuple[bytes, ...]]:
     """Return the references of each sentence; each file holds one reference per line."""
-    columns = [list(utf8_lines(path)) for path in paths]
-    for path, column in zip(paths, columns, strict=True):
-        if len(column) != len(columns[0]):
-            raise UserError(
-                f"{path}: has {len(column)} lines where {paths[0]} has {len(columns[0])}; "
-                "give reference files with a line for each sentence"
-            )
-    return list(zip(*columns, strict=True))
+    return list(lines_abreast(*paths, read=utf8_lines))
 
 
 def read_dev_set(source: Path, references: Sequence[Path]) -> tuple[list[bytes], list[tuple[bytes, ...]]]:
     """Return the sentences of a dev set and their references."""
-    sentences, translations = list(text_lines(source)), read_references(references)
-    if len(sentences) != len(translations):
-        raise UserError(
-            f"{references[0]}: has {len(translations)} lines where {source} has {len(sentences)}; give a translation "
-            "for each dev sentence"
-        )
+    translations = read_references(references)
+    sentences = [sentence for sentence, _ in lines_abreast(source, references[0])]
     if not sentences:
         raise UserError(f"{source}: is empty; give some hundred dev sentences and their translations")
     return sentences, translations

@@ -111,13 +111,16 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         ),
         (
             [*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/three"],
-            "three: has 3 lines where FOLDER/two has 2; give a",
+            "three: has 3 lines but FOLDER/two has 2; give files",
         ),
         (
             ["tune", INI, "--source", "FOLDER/two", "--reference", "FOLDER/two", "-o", "x"],
             "no preparation.json lies beside it",
         ),
-        ([*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/two", "FOLDER/three"], "three: has 3 lines where"),
+        (
+            [*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/two", "FOLDER/three"],
+            "three: has 3 lines but FOLDER/two has 2",
+        ),
         ([*TUNE, "--source", "FOLDER/empty", "--reference", "FOLDER/empty"], "empty: is empty; give some hundred dev"),
         ([*TUNE, "--source", "FOLDER/bar", "--reference", "FOLDER/two"], "FOLDER/bar: line 2: has a `|`, which"),
         ([*DECODE, INI, "--source", "FOLDER/bar"], "FOLDER/bar: line 2: has a `|`, which separates the factors"),

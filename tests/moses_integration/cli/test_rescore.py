@@ -248,7 +248,7 @@ def test_another_network_is_rejected(
         ),
         ([*TUNE, "--nbest", "FOLDER/empty"], "FOLDER/empty: is empty"),
         ([*TUNE, "--nbest", "FOLDER/nowhere"], "nowhere: cannot be read"),
-        ([*TUNE, "--reference", "FOLDER/two"], "two: has 2 lines where "),
+        ([*TUNE, "--reference", "FOLDER/two"], "/two has 2; give files of the same sentences"),
         (
             [*DEV, "--ini", MINI / "moses.ini", "--source", "FOLDER/two", "--reference", "FOLDER/two"],
             "nbest: has a sentence 2 (from 0) where the source has 2 lines",

@@ -159,7 +159,7 @@ def test_labels_that_the_script_cannot_tune(pretended: MosesToolkit, tmp_path: P
 
 def test_dev_sets_that_do_not_fit(pretended: MosesToolkit, tmp_path: Path) -> None:
     ini = MosesIni.read(MINI / "moses.ini")
-    with pytest.raises(UserError, match=r"has 1000 lines where .* has 100; give"):
+    with pytest.raises(UserError, match=r"has 1,000 lines but .* has 100; give"):
         list(pretended.tune(ini, request(MINI / "dev.en", [MINI / "train.fr"], tmp_path / "work")))
 
 

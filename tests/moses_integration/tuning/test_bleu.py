@@ -101,7 +101,7 @@ def test_reference_files(tmp_path: Path) -> None:
     second.write_bytes(b"d\ne\n")
     assert read_references([first, second]) == [("a\u2028b".encode(), b"d"), (b"c", b"e")]
     second.write_bytes(b"d\n")
-    with pytest.raises(UserError, match=r"has 1 lines where .*0 has 2"):
+    with pytest.raises(UserError, match=r"0: has 2 lines but .*1 has 1; give files of the same sentences"):
         read_references([first, second])
 
 
@@ -109,7 +109,7 @@ def test_dev_sets_that_do_not_fit(tmp_path: Path) -> None:
     source, reference = tmp_path / "dev.en", tmp_path / "dev.fr"
     source.write_text("a\nb\n")
     reference.write_text("c\n")
-    with pytest.raises(UserError, match=f"^{reference}: has 1 lines where {source} has 2; give a translation for each"):
+    with pytest.raises(UserError, match=f"^{source}: has 2 lines but {reference} has 1; give files of the same"):
         read_dev_set(source, [reference])
     source.write_text("")
     reference.write_text("")
