@@ -5,7 +5,6 @@ Shape suffixes: S sentences, T trials, 10 BLEU statistics: both lengths, matches
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -79,14 +78,14 @@ def evaluate(
         raise UsageError(f"{spelled('tokenise')}: is {tokenise!r}; {suggestion(tokenise, TOKENISERS)}")
     metrics = _metrics(tokenise, lowercase)
     paths = systems if baseline is None else (baseline, *systems)
-    outputs, texts = _read_parallel(paths, references, log)
+    outputs, texts = read_parallel(paths, references, log)
     if tokenise != "none" and form_of(texts[0]).is_tokenised:
         log(f"{display_name(references[0])}: looks tokenised; if all files are, give {spelled('tokenise', 'none')}")
-    counted = [_statistics(lines, texts, tokenise, lowercase) for lines in outputs] if baseline is not None else []
+    counted = [statistics_of(lines, texts, tokenise, lowercase) for lines in outputs] if baseline is not None else []
     evaluated = []
     for number, (path, lines) in enumerate(zip(paths, outputs, strict=True)):
         found = {name: metric.corpus_score(lines, texts, n_bootstrap=resamples) for name, metric in metrics.items()}
-        p_value = _p_value(counted[0], counted[number]) if baseline is not None and number else None
+        p_value = p_value_of(counted[0], counted[number]) if baseline is not None and number else None
         measured = {
             name: Measured(one.score, float(one._ci), str(metrics[name].get_signature())) for name, one in found.items()
         }
@@ -104,28 +103,6 @@ def evaluate(
 def measure(translations: Path, references: Sequence[Path], tokenise: str = "13a") -> dict[str, Measured]:
     """Return BLEU, chrF and TER of a file by name, without confidence intervals; see `evaluate`."""
     return evaluate([translations], references, tokenise=tokenise, resamples=1)[0].metrics
-
-
-def p_value_over_runs(
-    runs: Sequence[Path], baseline_runs: Sequence[Path], references: Sequence[Path], tokenise: str = "13a"
-) -> float:
-    """Return the p-value of the difference between two systems with one or more runs each.
-
-    A trial exchanges all translations of a sentence together, because the translations of several runs are similar: an
-    additional run is weaker evidence than an additional sentence, and a copy of a run is no evidence. Clark et al.
-    (ACL 2011) exchange the translations of each run separately, which gives smaller p-values.
-    """
-    texts, reference_texts = _read_parallel((*runs, *baseline_runs), references)
-
-    def summed(outputs: Sequence[Sequence[str]]) -> Statistics:
-        counted = [_statistics(lines, reference_texts, tokenise, lowercase=False) for lines in outputs]
-        # Copies of the runs give both systems the same number.
-        copies = math.lcm(len(runs), len(baseline_runs)) // len(outputs)
-        total_S10: Statistics = np.array(counted).sum(axis=0) * copies
-        return total_S10
-
-    system_S10, base_S10 = summed(texts[: len(runs)]), summed(texts[len(runs) :])
-    return _p_value(base_S10, system_S10)
 
 
 def _metrics(tokenise: str, lowercase: bool) -> dict[str, Any]:
@@ -150,7 +127,7 @@ def _in_python_numbers(metric: Any) -> Any:
     return metric
 
 
-def _statistics(
+def statistics_of(
     lines: Sequence[str], references: Sequence[Sequence[str]], tokenise: str, lowercase: bool
 ) -> Statistics:
     """Return the BLEU statistics of each sentence, [S, 10]."""
@@ -164,7 +141,7 @@ def _statistics(
     return np.array(rows, np.int64)
 
 
-def _p_value(base_S10: Statistics, system_S10: Statistics) -> float:
+def p_value_of(base_S10: Statistics, system_S10: Statistics) -> float:
     """Return the fraction of random exchanges with a difference at least as large."""
     both_10 = base_S10.sum(axis=0) + system_S10.sum(axis=0)
     observed = _difference(base_S10.sum(axis=0), system_S10.sum(axis=0))
@@ -191,7 +168,7 @@ def _bleu(statistics_10: Statistics) -> float:
     return bleu
 
 
-def _read_parallel(
+def read_parallel(
     outputs: Sequence[Path], references: Sequence[Path], log: Log = no_log
 ) -> tuple[list[list[str]], list[list[str]]]:
     """Return the lines of translations, without position tags, and of references; warn if they do not match."""

@@ -18,12 +18,13 @@ from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.summary import MEASURES, over_runs, summary
 from experiments.data import DataFolder, parts_of_tests, prepare
 from experiments.machine import machine
+from experiments.significance import p_value_over_runs
 from experiments.steps import Json, Steps, run_toolkit
 from experiments.toml import command_options
 from moses_integration.building.preparation import SystemText
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
-from moses_integration.metrics import measure, p_value_over_runs
+from moses_integration.metrics import measure
 from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.rescoring.features import FeatureSpec, load_features, share_scoring
 from moses_integration.rescoring.reranking import (

@@ -9,13 +9,14 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
+from experiments.significance import p_value_over_runs
 from moses_integration.building import language_model
 from moses_integration.building.aligned_corpus import Corpus, clean
 from moses_integration.building.extraction import LONGEST_PHRASE
 from moses_integration.building.preparation import PREPARATION, SystemText, TextSettings
 from moses_integration.building.system import INI, write_initial_ini
 from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERING_TABLE
-from moses_integration.metrics import measure, p_value_over_runs
+from moses_integration.metrics import measure
 from moses_integration.toolkits.installation import run_step
 from moses_integration.toolkits.toolkit import ToolkitName, choose_toolkit
 from moses_integration.tuning.tunings import spread

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from experiments.pages.commands import PROGRAMS
+from experiments.significance import p_value_over_runs
 from experiments.wmt14.selection import Domain, best, sample, select
 from experiments.wmt14.steps import (
     build_language_model,
@@ -28,7 +29,6 @@ from experiments.wmt14.steps import (
 )
 from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERING_TABLE
 from moses_integration.ini import MosesIni
-from moses_integration.metrics import p_value_over_runs
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines, write_lines
 from tests.conftest import MINI

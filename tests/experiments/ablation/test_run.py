@@ -18,9 +18,10 @@ from experiments.ablation.rows import BASELINE, Row
 from experiments.ablation.run import Ablation
 from experiments.ablation.summary import shown, summary
 from experiments.pages.results import Results
+from experiments.significance import p_value_over_runs
 from experiments.steps import Json
 from moses_integration.ini import MosesIni, Weights
-from moses_integration.metrics import measure, p_value_over_runs
+from moses_integration.metrics import measure
 from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.per_text.context_sections import networks_of
 from moses_integration.rescoring.reranking import add_scores
