@@ -36,11 +36,7 @@ SECONDS = 60.0
 """Time limit in seconds. A command of an undamaged world takes less than one, but reading a bomb of 2 GB takes 8."""
 _SECONDS_OF_A_TEST = 100.0
 _LARGEST_MESSAGE = 1 << 20
-_PROGRAMS = {
-    "phrasescore": "phrasescore.cli",
-    "phrasescore-smt": "moses_integration.cli",
-    "phrasescore-decoder": "moses_integration.cli.decoder",
-}
+_PROGRAMS = {"phrasescore": "phrasescore.cli", "phrasescore-smt": "moses_integration.cli"}
 _LIBRARIES = ("torch._dynamo", "kenlm", "sacrebleu", "sacremoses", "safetensors.torch")
 """Modules that commands import where they use them."""
 

@@ -19,7 +19,6 @@ import pytest
 
 import phrasescore
 from experiments.pages.commands import PROGRAMS, commands
-from moses_integration.cli.switches import HELP
 from phrasescore.training.settings import PRESETS, SECTIONS, preset_names
 
 ROOT = Path(__file__).parents[1]
@@ -31,7 +30,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 OF_OTHER_PROGRAMS = {
     *("--editable", "--index-url"),
     *("--input-pt", "--num-scores", "--output-dir"),
-    *("--decoder-flags", "--mertdir", "--no-filter-phrase-table", "--working-dir"),
+    *("--mertdir", "--working-dir"),
     *("--memory-limit", "--nthreads", "--nworkers", "--scheduler-file"),
     *("--array", "--wrap", "--cpus-per-task", "--gpus-per-node", "--nodes", "--ntasks", "--ntasks-per-node"),
     *("--master-port", "--max-restarts", "--nnodes", "--nproc-per-node", "--standalone"),
@@ -167,14 +166,6 @@ def test_examples_are_commands(name: str) -> None:
     assert any(words[: len(name.split())] == name.split() for words in commands_of_this)
     for program, *words in commands_of_this:
         PROGRAMS[program]().parse_args(words)
-
-
-def test_switches_in_the_text_of_the_decoder_exist() -> None:
-    """Switches of the decoder in running text exist; they begin with one dash, as in Moses."""
-    text = COMMANDS.split("\n## phrasescore-decoder\n")[1].split("\n## ")[0]
-    named = re.findall(r"[` ](--?[a-zA-Z][\w-]*)", " ".join(re.findall(r"`[^`]*`", text)))
-    assert {"-cbp", "-h", "-n-best-list"} <= set(named)
-    assert set(named) <= set(re.findall(r"(?:  |, )(-[a-zA-Z][\w-]*)", HELP))
 
 
 def test_every_preset_is_described() -> None:

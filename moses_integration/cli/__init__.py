@@ -1,4 +1,4 @@
-"""The command lines `phrasescore-smt` and `phrasescore-decoder`."""
+"""The command line `phrasescore-smt`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decode a text in one or several processes, and format the translations like Moses (moses/Manager.cpp).
+"""Decode a text in one or several processes, and format the n-best lists like Moses (moses/Manager.cpp).
 
 A search graph is too large to send between processes, so a *task* is sent to the process of the graph instead.
 """
@@ -136,7 +136,7 @@ class Translation:
     """The output for one sentence."""
 
     line: bytes
-    """The translation, with a space after each word."""
+    """The translation."""
     nbest: list[bytes]
     unknown: int
     """Number of words that are not in the phrase table."""
@@ -147,36 +147,24 @@ class Translating:
     """Task: translate a sentence and format the results."""
 
     nbest: int = 0
-    distinct: bool = True
-    segmentation: bool = True
-    alignment: bool = True
-    trace: bool = False
-    """Whether the translation has the source range after each phrase."""
+    """Size of the list of distinct translations."""
 
     @property
     def needs_arcs(self) -> bool:
         return self.nbest > 0
 
     def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Translation:
-        found = graph.n_best(self.nbest, self.distinct) if self.nbest else []
-        entries = (nbest_entry(model, number, one, self.segmentation, self.alignment) for one in found)
-        line = translation_line(graph.best(), self.trace)
-        return Translation(line, [entry.to_line() for entry in entries], len(graph.options.copied_words()))
+        found = graph.n_best(self.nbest, distinct=True) if self.nbest else []
+        lines = [nbest_entry(model, number, one).to_line() for one in found]
+        return Translation(translation_line(graph.best()), lines, len(graph.options.copied_words()))
 
 
-def translation_line(derivation: Derivation | None, trace: bool = False) -> bytes:
-    """Return the words, each with a space after it; with `trace`, also the source range `|0-2| ` of each phrase."""
-    parts = []
-    for step in derivation.steps if derivation else ():
-        parts += [word + b" " for word in step.target.words]
-        if trace and step.target.words:
-            parts.append(b"|%d-%d| " % (step.start, step.end))
-    return b"".join(parts)
+def translation_line(derivation: Derivation | None) -> bytes:
+    """Return the translation of a sentence, which is empty if the search failed."""
+    return b" ".join(derivation.words) if derivation else b""
 
 
-def nbest_entry(
-    model: LogLinearModel, sentence: int, derivation: Derivation, segmentation: bool, alignment: bool
-) -> NbestEntry:
+def nbest_entry(model: LogLinearModel, sentence: int, derivation: Derivation) -> NbestEntry:
     """Return a derivation as an entry of an n-best list, with the values of the tuneable features."""
     ranges, links, first = [], [], 0
     for step in derivation.steps:
@@ -184,10 +172,10 @@ def nbest_entry(
         ranges.append(_range(step.start, step.end) + b"=" + _range(first, end - 1))
         links += [b"%d-%d " % (step.start + s, first + t) for s, t in sorted(step.target.alignment)]
         first = end
-    extras = [b" ".join(ranges)] * segmentation + [b"".join(links) or b" "] * alignment
+    extras = b" ".join(ranges), b"".join(links) or b" "
     values = {f.label: derivation.values_F[model.columns[f.label]].tolist() for f in model.features if f.tuneable}
     words = b" ".join(derivation.words)
-    return NbestEntry(sentence, words, format_features(values), format_number(derivation.score), tuple(extras))
+    return NbestEntry(sentence, words, format_features(values), format_number(derivation.score), extras)
 
 
 def _range(first: int, last: int) -> bytes:

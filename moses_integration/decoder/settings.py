@@ -1,13 +1,12 @@
-"""Settings of decoding, from the sections of a moses.ini or from switches that override them, by Moses' names."""
+"""Settings of decoding, from the sections of a moses.ini."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from moses_integration.ini import IGNORED, MosesIni, parse_truth, quote_text, split_fields
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UserError
 from phrasescore.words import parse_number
 
 MOST = 10**9
@@ -67,74 +66,68 @@ class DecoderSettings:
     """Whether unknown words without a digit are dropped instead of copied."""
 
 
-def read_settings(ini: MosesIni, switches: Mapping[str, Sequence[str]] | None = None) -> DecoderSettings:
-    """Return the settings of a moses.ini. A switch, with its values by its long name, overrides the section."""
+def read_settings(ini: MosesIni) -> DecoderSettings:
+    """Return the settings of a moses.ini; of several values of a number the first counts, as in Moses."""
     _check_sections(ini)
-    values, default = _Values(ini, switches or {}), DecoderSettings()
+    default = DecoderSettings()
     # A pop limit alone selects our search; with an algorithm, the defaults are those of Moses.
-    is_ours = not values.of("search-algorithm")
-    algorithm = values.whole("search-algorithm", _CUBE_PRUNING)
+    is_ours = not ini.values("search-algorithm")
+    algorithm = _whole(ini, "search-algorithm", _CUBE_PRUNING)
     if algorithm not in (_NORMAL, _CUBE_PRUNING):
         raise UnsupportedError(
-            f"{values.place('search-algorithm')}: algorithm {algorithm} is neither 0 (normal) nor 1 (cube pruning)"
+            f"{_place(ini, 'search-algorithm')}: algorithm {algorithm} is neither 0 (normal) nor 1 (cube pruning)"
         )
-    pop_limit = values.whole("cube-pruning-pop-limit", default.pop_limit if is_ours else _MOSES_POP_LIMIT, least=0)
+    pop_limit = _whole(ini, "cube-pruning-pop-limit", default.pop_limit if is_ours else _MOSES_POP_LIMIT, least=0)
     if algorithm == _CUBE_PRUNING and pop_limit == 0 and not is_ours:
-        raise values.fault("cube-pruning-pop-limit", "cube pruning of 0 candidates translates nothing; give more")
+        place = _place(ini, "cube-pruning-pop-limit")
+        raise UserError(f"{place}: cube pruning of 0 candidates translates nothing; give more")
     return DecoderSettings(
-        stack=values.whole("stack", default.stack, least=0),
-        beam_threshold=values.beam(default.beam_threshold),
+        stack=_whole(ini, "stack", default.stack, least=0),
+        beam_threshold=_beam(ini, default.beam_threshold),
         pop_limit=0 if algorithm == _NORMAL else pop_limit,
-        distortion_limit=values.whole("distortion-limit", default.distortion_limit),
-        longest_phrase=values.whole("max-phrase-length", default.longest_phrase, least=1),
-        drop_unknown=values.drops_unknown(),
+        distortion_limit=_whole(ini, "distortion-limit", default.distortion_limit),
+        longest_phrase=_whole(ini, "max-phrase-length", default.longest_phrase, least=1),
+        drop_unknown=_drops_unknown(ini),
     )
 
 
-@dataclass(frozen=True)
-class _Values:
-    """The values of settings; of several values of a number the first counts, as in Moses."""
+def _place(ini: MosesIni, name: str) -> str:
+    return f"{ini.location(name)}: [{name}]"
 
-    ini: MosesIni
-    switches: Mapping[str, Sequence[str]]
 
-    def of(self, name: str) -> Sequence[str]:
-        return self.switches.get(name) or self.ini.values(name)
+def _whole(ini: MosesIni, name: str, default: int, least: int = -MOST) -> int:
+    values = ini.values(name)
+    if not values:
+        return default
+    # Moses would read 1e2 as 1 (Scan, moses/Util.h). int() limits the number of digits.
+    number = int(values[0]) if re.fullmatch(r"[+-]?[0-9]{1,10}", values[0]) else None
+    if number is None or not least <= number <= MOST:
+        fault = f"`{quote_text(values[0])}` is not a whole number from {least:,} to {MOST:,}"
+        raise UserError(f"{_place(ini, name)}: {fault}; give one")
+    return number
 
-    def place(self, name: str) -> str:
-        return f"-{name}" if self.switches.get(name) else f"{self.ini.location(name)}: [{name}]"
 
-    def fault(self, name: str, reason: str) -> UserError:
-        return (UsageError if self.switches.get(name) else UserError)(f"{self.place(name)}: {reason}")
+def _beam(ini: MosesIni, default: float) -> float:
+    values = ini.values("beam-threshold")
+    try:
+        threshold = parse_number(values[0]) if values else default
+    except ValueError:
+        threshold = -1
+    if not 0 <= threshold < 1:
+        fault = f"`{quote_text(values[0])}` is not at least 0 and below 1"
+        raise UserError(f"{_place(ini, 'beam-threshold')}: {fault}; give another")
+    return threshold
 
-    def whole(self, name: str, default: int, least: int = -MOST) -> int:
-        values = self.of(name)
-        if not values:
-            return default
-        # Moses would read 1e2 as 1 (Scan, moses/Util.h). int() limits the number of digits.
-        number = int(values[0]) if re.fullmatch(r"[+-]?[0-9]{1,10}", values[0]) else None
-        if number is None or not least <= number <= MOST:
-            shown = quote_text(values[0])
-            raise self.fault(name, f"`{shown}` is not a whole number from {least:,} to {MOST:,}; give one")
-        return number
 
-    def beam(self, default: float) -> float:
-        values = self.of("beam-threshold")
-        try:
-            threshold = parse_number(values[0]) if values else default
-        except ValueError:
-            threshold = -1
-        if not 0 <= threshold < 1:
-            raise self.fault("beam-threshold", f"`{quote_text(values[0])}` is not at least 0 and below 1; give another")
-        return threshold
-
-    def drops_unknown(self) -> bool:
-        values = self.of("drop-unknown")
-        try:
-            # Only a switch needs no value.
-            return is_on(values) if values else "drop-unknown" in self.switches
-        except ValueError as error:
-            raise self.fault("drop-unknown", f"{error}; give true or false") from error
+def _drops_unknown(ini: MosesIni) -> bool:
+    values = ini.values("drop-unknown")
+    try:
+        # Moses would ignore all of several values (moses/Parameter.cpp).
+        if len(values) > 1:
+            raise ValueError("has more than one value")
+        return bool(values) and parse_truth(values[0])
+    except ValueError as error:
+        raise UserError(f"{_place(ini, 'drop-unknown')}: {error}; give true or false") from error
 
 
 def _check_sections(ini: MosesIni) -> None:
@@ -147,14 +140,3 @@ def _check_sections(ini: MosesIni) -> None:
             shown = f"{'this ' if supported else ''}[{quote_text(name)}], which may change scores or output"
             fault = f"{ini.location(name)}: the embedded decoder does not support {shown}"
             raise UnsupportedError(fault, "fix or remove it")
-
-
-def is_on(values: Sequence[str]) -> bool:
-    """Return whether a switch with these values is on: without a value it is (moses/Parameter.cpp).
-
-    Raises:
-        ValueError: the value is not a truth value, or there are several, all of which Moses would ignore.
-    """
-    if len(values) > 1:
-        raise ValueError("has more than one value")
-    return not values or parse_truth(values[0])

@@ -219,11 +219,11 @@ class MosesIni(IniLines):
         for row, _ in self.rows("weight-overwrite"):
             raise self.fault(row, "[weight-overwrite] overrides [weight]", "move its weights there")
 
-    def require_some_weight(self, weights: Weights | None = None) -> None:
-        """Raise an error if all weights (by default those of [weight]) of tuned features are 0."""
+    def require_some_weight(self) -> None:
+        """Raise an error if all weights of tuned features are 0."""
         if self.rows("weight-overwrite"):
             return
-        weights = self.weights_of_features() if weights is None else weights
+        weights = self.weights_of_features()
         if not any(any(weights[one.label]) for one in self.features() if one.kind != "UnknownWordPenalty"):
             raise UserError(
                 f"{self.name}: all weights except that of UnknownWordPenalty are 0, so all translations are equally "

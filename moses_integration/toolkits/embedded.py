@@ -136,7 +136,7 @@ def _translate(
         results = start().run(Translating(nbest.size if nbest else 0), weights)
         for done, result in enumerate(results, 1):
             unknown += result.unknown
-            best.write(result.line.rstrip(b" ") + b"\n")
+            best.write(result.line + b"\n")
             if lists:
                 lists.writelines(result.nbest)
             if progress:

@@ -98,9 +98,9 @@ def test_the_time_that_is_left_of_a_resumed_training(
 
 
 OUTPUT_CLOSED = "standard output: is closed; write to a file, or leave it open"
-PHRASESCORE, SMT, DECODER = (
+PHRASESCORE, SMT = (
     (sys.executable, "-c", f"import sys; from {module} import main; sys.exit(main())")
-    for module in ("phrasescore.cli", "moses_integration.cli", "moses_integration.cli.decoder")
+    for module in ("phrasescore.cli", "moses_integration.cli")
 )
 
 
@@ -121,8 +121,7 @@ PHRASESCORE, SMT, DECODER = (
         (PHRASESCORE, ["check"], "2>&-", 2, ""),
         (SMT, ["--help"], ">&-", 1, f"phrasescore-smt: {OUTPUT_CLOSED}\n"),
         (SMT, ["evaluate"], "2>&-", 2, ""),
-        (DECODER, ["-version"], ">&-", 1, f"phrasescore-decoder: {OUTPUT_CLOSED}\n"),
-        (DECODER, ["-f", "missing"], "<&- >&- 2>&-", 1, ""),
+        (SMT, ["decode", "missing"], "<&- >&- 2>&-", 1, ""),
     ],
 )
 def test_closed_standard_streams(

@@ -20,6 +20,7 @@ from tests.faults.world import (
     BUILD,
     COLUMN_INI,
     DECODE,
+    DECODE_LM,
     INI,
     LM_INI,
     LM_TRAIN,
@@ -40,7 +41,7 @@ CHECKPOINT, LM_CHECKPOINT = (f"{name}/training-state/checkpoint.safetensors" for
 NETWORKS = {*MODEL, *LM, CHECKPOINT, LM_CHECKPOINT}
 TABLES = {TABLE, ANNOTATED}
 SETTINGS = {"settings.toml", "lm.toml"}
-DECODING = {"decode", "decoder", "text-table", "tune"}
+DECODING = {"decode", "decode-lm", "text-table", "tune"}
 TEXTS = {"train.en", "train.fr", "dev.en", "dev.fr", "dev.out"}
 _SYSTEM_TEXT = ("system/preparation.json", "system/truecase.en", "system/truecase.fr")
 FOUND = {*NETWORKS, *_SYSTEM_TEXT}
@@ -199,26 +200,21 @@ def _translations(folder: Path, _: bytes) -> Iterator[str]:
     yield from _impossible(re.findall(rb'"score": ([^,}]+)', b" ".join(lines)))
 
 
-def _decoded(text: str, nbest: str) -> Sound:
+def _decoded(folder: Path, _: bytes) -> Iterator[str]:
     """There is one translation for each sentence, and all scores are finite."""
-
-    def check(folder: Path, out: bytes) -> Iterator[str]:
-        decoded = readers.read(folder / text) if text != "-" else out
-        sentences = len(readers.lines_of(readers.read(folder / "dev.en")))
-        if decoded.count(b"\n") != sentences:
-            yield f"lines: not the {sentences} of the input"
-        for line in readers.lines_of(readers.read(folder / nbest)):
-            _, _, scores, total = line.split(b"|||")[:4]
-            for number in (*scores.split(), total.strip()):
-                if not number.endswith(b"=") and not math.isfinite(float(number)):
-                    yield f"score: not finite: {line[:300]!r}"
-                    return
-            for found in re.findall(rb"(?:CSLM|LM)0= (\S+)", scores):
-                if float(found) > 0:
-                    yield f"score: a language model's above 0: {line[:300]!r}"
-                    return
-
-    return check
+    sentences = len(readers.lines_of(readers.read(folder / "dev.en")))
+    if readers.read(folder / "out.txt").count(b"\n") != sentences:
+        yield f"lines: not the {sentences} of the input"
+    for line in readers.lines_of(readers.read(folder / "out.nbest")):
+        _, _, scores, total = line.split(b"|||")[:4]
+        for number in (*scores.split(), total.strip()):
+            if not number.endswith(b"=") and not math.isfinite(float(number)):
+                yield f"score: not finite: {line[:300]!r}"
+                return
+        for found in re.findall(rb"(?:CSLM|LM)0= (\S+)", scores):
+            if float(found) > 0:
+                yield f"score: a language model's above 0: {line[:300]!r}"
+                return
 
 
 def _consistent(name: str) -> Sound:
@@ -230,10 +226,6 @@ def _finite_json(folder: Path, _: bytes) -> Iterator[str]:
     for label, values in weights.items():
         if not all(isinstance(value, float | int) and math.isfinite(value) for value in values):
             yield f"weights: of {label}: {values}"
-
-
-def _rescored(folder: Path, _: bytes) -> Iterator[str]:
-    yield from _decoded("out.txt", "out.nbest")(folder, b"")
 
 
 def _network(name: str) -> Sound:
@@ -406,15 +398,15 @@ COMMANDS = {
         (*_SMT, *DECODE, "--nbest", "out.nbest", "5", "-o", "out.txt"),
         ("dev.en", *_SYSTEM),
         _contents("out.txt", "out.nbest"),
-        _decoded("out.txt", "out.nbest"),
+        _decoded,
         ("out.txt", "out.nbest"),
     ),
-    "decoder": Command(
-        ("phrasescore-decoder", "-f", LM_INI, "-i", "dev.en", "-n-best-list", "out.nbest", "5", "distinct", "-v", "0"),
+    "decode-lm": Command(
+        (*_SMT, *DECODE_LM, "--nbest", "out.nbest", "5", "-o", "out.txt"),
         ("dev.en", LM_INI, ANNOTATED, REORDERING, ARPA, *LM),
-        lambda folder, out: [out, readers.read(folder / "out.nbest")],
-        _decoded("-", "out.nbest"),
-        ("out.nbest",),
+        _contents("out.txt", "out.nbest"),
+        _decoded,
+        ("out.txt", "out.nbest"),
     ),
     "tune": Command(
         (
@@ -445,7 +437,7 @@ COMMANDS = {
         (*_SMT, *RESCORE, "--weights", "weights.json", *_NUMBERS, "-o", "out.txt", "--nbest-output", "out.nbest"),
         ("dev.nbest", "dev.en", "weights.json", "weights.json", "numbers.txt", ARPA, *MODEL, *LM),
         _contents("out.txt", "out.nbest"),
-        _rescored,
+        _decoded,
         ("out.txt", "out.nbest"),
     ),
     "evaluate": Command(

@@ -122,8 +122,8 @@ DIGITS = "9" * 400
 UNTRUSTED = [
     *(Directed(name, "model/config.json", mutated(mutations.pipe)) for name in ("annotate", "inspect", "translate")),
     *(Directed(name, "model/config.json", mutated(mutations.bomb)) for name in ("annotate", "inspect")),
-    *(Directed(name, "lm/config.json", mutated(mutations.pipe)) for name in ("lm-score", "decoder", "lm-train-on")),
-    Directed("decoder", "lm/weights.safetensors", mutated(mutations.pipe)),
+    *(Directed(name, "lm/config.json", mutated(mutations.pipe)) for name in ("lm-score", "decode-lm", "lm-train-on")),
+    Directed("decode-lm", "lm/weights.safetensors", mutated(mutations.pipe)),
     Directed("decode", "system/preparation.json", mutated(mutations.bomb)),
     Directed("train-on", CHECKPOINT, mutated(mutations.pipe)),
     Directed("score", "model/vocab.source.txt", mutated(mutations.device)),
@@ -169,7 +169,7 @@ NUMBERS = [
     ),
     *(
         Directed(name, "lm/weights.safetensors", change, says="weights.safetensors")
-        for name in ("lm-score", "decoder")
+        for name in ("lm-score", "decode-lm")
         for change in (exponent_flipped, not_finite)
     ),
     *(Directed("rescore", f"{name}/weights.safetensors", exponent_flipped) for name in ("model", "lm")),
@@ -253,7 +253,7 @@ def test_memory_is_bounded_by_bytes(world: World, case: Directed) -> None:
 READ_AS_TEXT = [
     *(("build", "train.en"), ("train-sentences", "train.en"), ("lm-train", "train.fr"), ("evaluate", "dev.out")),
     *(("evaluate", "dev.fr"), ("decode", "dev.en"), ("tune", "dev.en"), ("tune", "dev.fr"), ("translate", "dev.en")),
-    *(("lm-score", "dev.fr"), ("rescore", "dev.en"), ("decoder", "dev.en")),
+    *(("lm-score", "dev.fr"), ("rescore", "dev.en"), ("decode-lm", "dev.en")),
 ]
 TEXTS = [
     *(
@@ -356,7 +356,7 @@ def test_an_output_that_is_a_looping_link(world: World, name: str) -> None:
 CLOSED = {
     f"phrasescore check {TABLE}": ("2>&-", ">&- 2>&-"),
     "phrasescore check -": (">&- <&-",),
-    f"moses_integration.cli.decoder -f {COLUMN_INI}": ("<&-", "2>&-"),
+    f"moses_integration.cli decode {COLUMN_INI} --prepared --toolkit embedded": ("<&-", "2>&-"),
 }
 
 

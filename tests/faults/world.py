@@ -58,6 +58,7 @@ BUILD = (
     *("--order", "3", "--longest-phrase", "3", "--toolkit", "embedded", "-q"),
 )
 DECODE = ("decode", COLUMN_INI, "--source", "dev.en", "--toolkit", "embedded", "--processes", "1", "-q")
+DECODE_LM = ("decode", LM_INI, *DECODE[2:])
 RESCORE = ("rescore", "--nbest", "dev.nbest", "--source", "dev.en", "--precision", "fp32", "-q")
 TUNE_ON_LIST = (
     *(*RESCORE, "--reference", "dev.fr", "--ini", COLUMN_INI, "--scorer", "S=model", "--scorer", "L=lm"),
@@ -80,7 +81,7 @@ _MAKING = (
     ),
     ("phrasescore-smt", "add-column", INI, "--table", ANNOTATED, "-o", COLUMN_INI),
     ("phrasescore-smt", "add-lm", COLUMN_INI, "--model", "lm", "-o", LM_INI),
-    ("phrasescore-decoder", "-f", LM_INI, "-i", "dev.en", "-v", "0"),
+    ("phrasescore-smt", *DECODE_LM),
     ("phrasescore-smt", *DECODE, "--nbest", "dev.nbest", "5", "-o", "dev.out"),
 )
 

@@ -215,18 +215,3 @@ def test_binary_tables_by_hand(moses: Path, tmp_path: Path) -> None:
     ini.write(tmp_path / "text.ini")
     translations.add(shell(f"$MOSES_HOME/bin/moses -v 0 -f text.ini < {MINI}/hard.en", tmp_path, moses))
     assert len(translations) == 1
-
-
-def test_mert_moses_with_our_decoder(moses_home: Path, tmp_path: Path, small_dev: tuple[Path, Path]) -> None:
-    """mert-moses.pl runs with our decoder.
-
-    The system's paths are relative, and the tuned ini is in another folder.
-    """
-    (tmp_path / "model").symlink_to(MINI)
-    for path in small_dev:
-        path.rename(tmp_path / f"dev{path.suffix}")
-    command = block('sed "s|path=').replace("moses.rnn.ini", "moses.5.ini")
-    shell(f"{command} --maximum-iterations 1 --nbest 20", tmp_path, moses_home)
-    tuned = MosesIni.read(tmp_path / "mert/moses.ini")
-    assert len(tuned.weights()["TranslationModel0"]) == 5
-    assert tuned.path_of(tuned.phrase_table()) == tmp_path / "model/phrase-table.5.gz"

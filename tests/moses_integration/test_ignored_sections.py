@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.cli import decoder, main
+from moses_integration.cli import main
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import IGNORED, MosesIni
 from tests.conftest import MINI
@@ -54,13 +54,3 @@ def test_decode_translates_as_without_them(
         assert ("only Moses' input, output or server" in captured.err) == (ini == moses_ini)
         outputs.append(captured.out)
     assert outputs[0] == outputs[1] != ""
-
-
-def test_the_decoder_alone(moses_ini: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    text = moses_ini.with_name("text")
-    text.write_text("the black wolf .\n")
-    assert decoder.main(["-f", str(moses_ini), "-i", str(text)]) == 0
-    captured = capfd.readouterr()
-    assert captured.out.count("\n") == 1
-    assert "output or server: [n-best-list], " in captured.err
-    assert not Path("lists").exists()

@@ -16,7 +16,7 @@ from unittest.mock import Mock
 import pytest
 
 from moses_integration.cli import main
-from moses_integration.cli.decoder import main as decoder
+from moses_integration.decoder.declaration import declare_model
 from moses_integration.ini import IN_CONTEXT, MosesIni
 from moses_integration.nbest import read_nbest, segments_of
 from moses_integration.per_text import context_columns as per_text
@@ -30,7 +30,7 @@ from moses_integration.per_text.context_sections import (
 from moses_integration.per_text.position_tags import MARK
 from phrasescore import annotate
 from phrasescore.cli import main as phrasescore
-from phrasescore.errors import UsageError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import in_sentences
 from phrasescore.scoring.scorer import Scores, load_scorer
@@ -100,13 +100,13 @@ def test_an_ini_in_context_is_a_complete_system_for_no_decoder(tuned: Path, caps
         line.split()[0] for line in before.lines if line.strip()
     ]
     assert [line for line in ini.lines if "#" in line] == [line for line in before.lines if "#" in line]
-    assert decoder(["-f", str(tuned)]) == 1
-    assert "has a column in context, which this decoder cannot compute" in capsys.readouterr().err
+    with pytest.raises(UserError, match="does not support `in-context=1` of PhraseDictionaryMemory"):
+        declare_model(ini)
     # The argument is enough to stop a decoder if the sections were removed by hand.
     for section in (NETWORKS, NETWORKS_SHA256, OPTIONS_BY):
         ini.set_values(section, [])
     ini.write(tuned.with_name("bare.ini"))
-    assert decoder(["-f", str(tuned.with_name("bare.ini"))]) == 1
+    assert main(["decode", str(tuned.with_name("bare.ini")), *ALONE]) == 1
     assert f"bare.ini: [{NETWORKS}], [{OPTIONS_BY}] and {IN_CONTEXT}= of" in capsys.readouterr().err
 
 

@@ -9,16 +9,11 @@ from pathlib import Path
 import pytest
 
 from moses_integration.cli import main as phrasescore_smt
-from moses_integration.cli.decoder import main as phrasescore_decoder
 from moses_integration.ini import MosesIni
 from phrasescore.cli import main as phrasescore
 from tests.conftest import MINI
 
-PROGRAMS: dict[str, Callable[[list[str]], int]] = {
-    "phrasescore": phrasescore,
-    "phrasescore-smt": phrasescore_smt,
-    "phrasescore-decoder": phrasescore_decoder,
-}
+PROGRAMS: dict[str, Callable[[list[str]], int]] = {"phrasescore": phrasescore, "phrasescore-smt": phrasescore_smt}
 INI = str(MINI / "moses.tuned.ini")
 SMALL = ("--hidden", "4", "--set", "model.embedding=3", "--max-updates", "1", "--device", "cpu")
 TRAIN = ("phrasescore", "train", "--source", "train.en", "--target", "train.fr", "-o", "out", *SMALL)
@@ -137,7 +132,6 @@ TEXTS = {
     "build": (tuple(word for word in BUILD if word != "--escaped"), "train.en"),
     "decode": (DECODE, "dev.en"),
     "tune": (TUNE, "dev.en"),
-    "decoder": (("phrasescore-decoder", "-f", INI, "-i", "dev.en"), "dev.en"),
 }
 
 
@@ -152,7 +146,7 @@ def test_sentence_marks_as_words(name: str, texts: Path, capsys: pytest.CaptureF
     assert warnings_of(command, capsys).count(said) == 1
 
 
-@pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"decode", "tune", "decoder"}))
+@pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"decode", "tune"}))
 def test_pairs_as_text(name: str, texts: Path, capsys: pytest.CaptureFixture[str], no_moses: None) -> None:
     command, text = TEXTS[name]
     if name == "translate":
@@ -188,7 +182,6 @@ def test_pairs_that_build_drops(texts: Path, capsys: pytest.CaptureFixture[str],
 FOREIGN = {
     "translate": ("phrasescore", "translate", "-m", "model", "dev.en", "-o", "out", "--device", "cpu"),
     "decode": DECODE,
-    "decoder": ("phrasescore-decoder", "-f", INI, "-i", "dev.en"),
 }
 
 
@@ -230,13 +223,14 @@ def test_text_of_which_no_word_can_be_aligned(
     assert ".building" not in said
 
 
-def test_a_table_that_is_there_with_another_ending(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_that_is_there_with_another_ending(
+    texts: Path, capsys: pytest.CaptureFixture[str], no_moses: None
+) -> None:
     """A missing table gives the name of the existing `.gz` file, because Moses' EMS omits the suffix."""
     ini = MosesIni.read(Path(INI)).with_absolute_paths()
     ini.set_argument("TranslationModel0", "path", str(MINI / "phrase-table"))
     ini.write(texts / "ems.ini")
     said = f"{MINI}/phrase-table: does not exist, but the ini names it; name {MINI}/phrase-table.gz, which exists\n"
-    decode = ("phrasescore-decoder", "-f", "ems.ini", "-i", "dev.en")
-    assert warnings_of(decode, capsys, code=1).endswith(said)
+    assert warnings_of((*DECODE[:2], "ems.ini", *DECODE[3:]), capsys, code=1).endswith(said)
     check = ("phrasescore", "check", str(MINI / "phrase-table"))
     assert warnings_of(check, capsys, code=1).endswith(f"directory); give {MINI}/phrase-table.gz, which is there\n")

@@ -48,7 +48,7 @@ def test_without_limits_the_lists_are_those_of_moses(
         expected = derivations(read_nbest(tmp_path / "list"))
         model, graph = decode(system, sentence)
         listed = graph.n_best(LONGEST_LIST, distinct=False)
-        found = derivations(nbest_entry(model, 0, one, segmentation=True, alignment=False) for one in listed)
+        found = derivations(nbest_entry(model, 0, one) for one in listed)
         if len(expected) == LONGEST_LIST:
             continue
         assert [one for one, _ in found] == [one for one, _ in expected], seed

@@ -35,7 +35,7 @@ def test_the_search_s_own_list_comes_back() -> None:
     model = load_model(MosesIni.read(MINI / "moses.ini"), sentences, DecoderSettings())
     for number, sentence in enumerate(sentences):
         listed = Search(model, DecoderSettings(), sentence).run(keep_arcs=True).n_best(30, distinct=False)
-        entries = [nbest_entry(model, number, one, segmentation=True, alignment=False) for one in listed]
+        entries = [nbest_entry(model, number, one) for one in listed]
         again = score_derivations(model, sentence, [segments_of(entry) for entry in entries])
         assert [one.steps for one in again] == [one.steps for one in listed]
         np.testing.assert_allclose([one.values_F for one in again], [one.values_F for one in listed], atol=1e-5)

@@ -1,4 +1,4 @@
-"""The decoder reproduces the scores of Moses' n-best lists and finds their derivations."""
+"""The decoder reproduces the features and scores of Moses, and finds the derivations of its n-best lists."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from moses_integration.decoder.declaration import load_model
+from moses_integration.decoder.declaration import declare_model, load_model
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import nbest_entry, translation_line
@@ -70,10 +71,23 @@ def decode(ini_name: str, text: str, distortion_limit: int) -> tuple[bytes, list
     best, lists = [], []
     for number, sentence in enumerate(sentences):
         graph = Search(model, settings, sentence).run(keep_arcs=True)
-        best.append(translation_line(graph.best()) + b"\n")
+        best.append(translation_line(graph.best()) + b" \n")
         listed = graph.n_best(LIST_SIZE, distinct=True)
-        lists.append([nbest_entry(model, number, one, segmentation=True, alignment=True) for one in listed])
+        lists.append([nbest_entry(model, number, one) for one in listed])
     return b"".join(best), lists
+
+
+def test_the_features_and_weights_that_moses_shows(tmp_path: Path) -> None:
+    """`moses -show-weights`; no file that the ini names is needed."""
+    (tmp_path / "moses.ini").write_bytes((MINI / "moses.ini").read_bytes())
+    model = declare_model(MosesIni.read(tmp_path / "moses.ini"))
+    lines = [line.split() for line in (MINI / "decode/show-weights.txt").read_text().splitlines()]
+    assert [one.label for one in model.features] == [label.removesuffix("=") for label, *_ in lines]
+    for feature, (_, *shown) in zip(model.features, lines, strict=True):
+        if feature.tuneable:
+            assert model.weights()[feature.label] == [float(weight) for weight in shown]
+        else:
+            assert shown == ["UNTUNEABLE"]
 
 
 @every_golden
@@ -111,7 +125,7 @@ def test_the_lists(golden: Golden) -> None:
         for words in theirs.keys() & ours.keys():
             found += 1
             worse += float(ours[words].total) < float(theirs[words].total) - 1e-3
-            equal += ours[words].extras[0].split() == theirs[words].extras[0].split()
+            equal += ours[words].extras == theirs[words].extras
         assert float(lists[number][0].total) >= float(entries[0].total) - 1e-3
     assert found >= 0.99 * expected
     assert worse <= 0.001 * expected
@@ -134,3 +148,19 @@ def test_a_wide_search_misses_nothing_that_moses_found(every: int) -> None:
             differences.append(best.score - float(entries[0].total))
     assert len(differences) == len(sentences) // every
     assert min(differences) > -1e-3
+
+
+@pytest.mark.parametrize("narrow", [{"stack": 1}, {"beam_threshold": 0.9}, {"pop_limit": 1}], ids=str)
+def test_a_narrow_search_finds_other_translations(narrow: dict[str, Any]) -> None:
+    """Each limit changes the translations of two sentences whose best translations reorder phrases."""
+    model, settings, sentences = load("moses.ini", "dev.en")
+    for number in (66, 74):
+        found = [
+            translation_line(Search(model, one, sentences[number]).run().best())
+            for one in (settings, replace(settings, **narrow))
+        ]
+        assert found[0] != found[1]
+
+
+def test_a_search_that_failed_gives_an_empty_line() -> None:
+    assert translation_line(None) == b""

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from moses_integration.decoder.settings import DecoderSettings, UnsupportedError, is_on, read_settings
+from moses_integration.decoder.settings import DecoderSettings, UnsupportedError, read_settings
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
 from tests.conftest import MINI
@@ -66,27 +66,15 @@ def test_search_algorithms(sections: dict[str, str], limit: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (["1"], True),
-        (["True"], True),
-        (["yes"], True),
-        (["0"], False),
-        (["false"], False),
-        (["N"], False),
-    ],
+    ("value", "expected"),
+    [("1", True), ("True", True), ("yes", True), ("0", False), ("false", False), ("N", False)],
 )
-def test_switches(values: list[str], expected: bool) -> None:
-    assert is_on(values) is expected
-    assert read_settings(ini_of(drop_unknown="\n".join(values))).drop_unknown is expected
+def test_truth_values(value: str, expected: bool) -> None:
+    assert read_settings(ini_of(drop_unknown=value)).drop_unknown is expected
 
 
-def test_a_switch_needs_no_value_but_a_section_does() -> None:
-    """A switch may lack a value but a section may not.
-
-    Moses defines a parameter of moses.ini with its first value (moses/Parameter.cpp, ReadConfigFile).
-    """
-    assert is_on([])
+def test_a_section_without_a_value_has_no_effect() -> None:
+    """Moses defines a parameter of moses.ini with its first value (moses/Parameter.cpp, ReadConfigFile)."""
     assert not read_settings(ini_of(drop_unknown="")).drop_unknown
     assert read_settings(ini_of(early_distortion_cost="", distortion_limt="")) == read_settings(ini_of())
 
@@ -113,6 +101,8 @@ def test_a_switch_needs_no_value_but_a_section_does() -> None:
         ({"max_phrase_length": "0"}, r"line 2: \[max-phrase-length\]: `0` is not a whole number from 1"),
         ({"beam_threshold": "1"}, r"line 2: \[beam-threshold\]: `1` is not"),
         ({"beam_threshold": "-0.1"}, r"\[beam-threshold\]: `-0.1` is not at least 0 and below 1"),
+        ({"beam_threshold": "x"}, r"\[beam-threshold\]: `x` is not at least 0 and below 1"),
+        ({"beam_threshold": "nan"}, r"\[beam-threshold\]: `nan` is not at least 0 and below 1"),
         ({"search_algorithm": "4"}, r"line 2: \[search-algorithm\]: algorithm 4 is neither"),
         (
             {"search_algorithm": "1", "cube_pruning_pop_limit": "0"},
@@ -131,6 +121,7 @@ def test_a_switch_needs_no_value_but_a_section_does() -> None:
         ({"x" * 100: "1"}, r"does not support \[`?x{37}\.\.\."),
         ({"drop_unknown": "0\n1"}, r"line 2: \[drop-unknown\]: has more than one value; give true or false"),
         ({"stack": "1e2"}, r"line 2: \[stack\]: `1e2` is not a whole number"),
+        ({"stack": "1_0"}, r"line 2: \[stack\]: `1_0` is not a whole number"),
         ({"stack": "1000000001"}, r"line 2: \[stack\]: .* is not a whole number from 0 to 1,000,000,000; give one"),
         ({"cube_pruning_pop_limit": "9" * 300}, r"line 2: \[cube-pruning-pop-limit\]: `9{37}\.\.\.` is not"),
         ({"distortion_limit": "-" + "9" * 300}, r"line 2: \[distortion-limit\]: `-9{36}\.\.\.` is not"),

@@ -134,7 +134,7 @@ def lists(ini: MosesIni, sentences: Sequence[Words]) -> list[bytes]:
     for number in range(len(sentences)):
         model, graph = decoder.run(Graph(), number)
         listed = graph.n_best(200, distinct=False)
-        entries += [nbest_entry(model, number, one, segmentation=True, alignment=True).to_line() for one in listed]
+        entries += [nbest_entry(model, number, one).to_line() for one in listed]
     return entries
 
 

@@ -143,7 +143,7 @@ def test_phrases_are_what_the_decoder_gets_from_an_annotated_table(tmp_path: Pat
         sentences = [words_of(line) for line in source]
         model = load_decoder_model(ini, sentences, read_settings(ini))
         entries = [
-            nbest_entry(model, number, derivation, segmentation=True, alignment=False)
+            nbest_entry(model, number, derivation)
             for number, sentence in enumerate(sentences)
             for derivation in Search(model, DecoderSettings(), sentence).run(keep_arcs=True).n_best(20, distinct=True)
         ]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -270,28 +268,3 @@ def test_weights_of_nought_are_a_start() -> None:
 def test_the_spread_of_some_runs() -> None:
     assert spread([50.0]) == (50, 0)
     assert spread([50, 52, 54]) == (52, 2)
-
-
-# Tuning with a real Moses and our decoder
-
-
-@pytest.mark.moses
-def test_mert_moses_drives_our_decoder(moses_home: Path, tmp_path: Path, small_dev: tuple[Path, Path]) -> None:
-    decoder = Path(sys.executable).with_name("phrasescore-decoder")
-    ini = tmp_path / "moses.ini"
-    MosesIni.read(MINI / "moses.5.ini").write(ini)
-    options = {"working-dir": tmp_path / "work", "mertdir": moses_home / "bin", "rootdir": moses_home / "scripts"}
-    command = ["perl", moses_home / "scripts/training/mert-moses.pl", *small_dev, decoder, ini]
-    command += [f"--{option}={folder}" for option, folder in options.items()]
-    command += ["--no-filter-phrase-table", "--maximum-iterations", "3", "--nbest", "20", "--predictable-seeds"]
-    command += ["--decoder-flags", "-threads 1 -v 0"]
-    done = subprocess.run(list(map(str, command)), capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()[-2000:]
-    tuned = MosesIni.read(tmp_path / "work/moses.ini")
-    weights = tuned.weights()
-    assert len(weights["TranslationModel0"]) == 5
-    assert weights.pop("UnknownWordPenalty0") == [1]
-    assert sum(map(abs, flat(weights))) == pytest.approx(1, abs=1e-4)
-    assert float(tuned.lines[2].split()[2]) > 0.9, "what mert says of the lists"
-    with tuner(ini=tuned, settings=replace(SETTINGS, iterations=1)) as work:
-        assert work.tune(1).bleu > 90
