@@ -22,7 +22,6 @@ PARTS = {
     "S2S": "added to the n-best lists: ln p(sentence) of an encoder-decoder trained on sentences",
     "CHANNEL": "added to the n-best lists: ln p(source sentence | target sentence) of a second encoder-decoder",
     "MERGED": "with S2S: the lists are united with those of the encoder-decoder",
-    "MBR": "with RESCORING, S2S or CHANNEL: minimum Bayes risk selects from the lists",
 }
 """Descriptions of the parts."""
 RNN, REVERSE, PAIR_FUNCTION, CONTEXT, CSLM, NNJM = "rnn", "reverse", "xbleu", "ctx", "cslm", "nnjm"
@@ -42,7 +41,6 @@ _NEEDED = {
     "ENSEMBLE": ["RNN", "CTX"],
     "RESCORING": ["CSLM"],
     "MERGED": ["S2S"],
-    "MBR": ["RESCORING", "S2S", "CHANNEL"],
     **{side: ["RNN"] for side in _SIDES},
 }
 """Parts that modify another part, and the parts of which the row must have one."""
@@ -125,7 +123,7 @@ class Row:
     @property
     def decoded(self) -> Row:
         """The row that produces the n-best lists; the row itself without rescoring."""
-        parts = self.parts - {*self.listed, "RESCORING", "MERGED", "MBR"}
+        parts = self.parts - {*self.listed, "RESCORING", "MERGED"}
         return Row(parts, self.training if parts else 1)
 
     def columns(self) -> list[Column]:

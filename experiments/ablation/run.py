@@ -30,11 +30,9 @@ from moses_integration.rescoring.features import FeatureSpec, load_features, sha
 from moses_integration.rescoring.reranking import (
     add_scores,
     best_of,
-    rank_by_gain,
     rerank,
     starting_weights,
     tune_on_list,
-    tune_scale,
     unite,
 )
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate, TuningRequest, choose_toolkit
@@ -294,14 +292,9 @@ class Ablation:
         """Tune the weights of a row whose networks rescore the lists of another, tuned row."""
         tuned = self._tuned(row.decoded, before["weights"])
         scored = self._lists(row, choices, before, "dev", translate)
-        references = read_references(self._tuning_text()[1])
-        candidates = from_nbest(scored, references)
+        candidates = from_nbest(scored, read_references(self._tuning_text()[1]))
         start = starting_weights(scored[0], tuned.weights(), list(row.listed))
-        tuning = tune_on_list(candidates, start, before["seed"], restarts=self._config.tuning.restarts)
-        if "MBR" not in row.parts:
-            return asdict(tuning)
-        scale, bleu = tune_scale(rerank(scored, tuning.weights), references)
-        return {**asdict(tuning), "bleu": bleu, "mbr_scale": scale}
+        return asdict(tune_on_list(candidates, start, before["seed"], restarts=self._config.tuning.restarts))
 
     def _rescore(
         self, row: Row, choices: Sequence[FeatureSpec], before: Json, found: Json, part: str, translate: Translate
@@ -309,8 +302,6 @@ class Ablation:
         """Rescore and score a test set."""
         tuning = Tuning(found["seed"], found["weights"], found["bleu"])
         ranked = rerank(self._lists(row, choices, before, part, translate), tuning.weights)
-        if "MBR" in row.parts:
-            ranked = rank_by_gain(ranked, found["mbr_scale"])
         sentences = len(list(text_lines(self._prepared(part, "source"))))
         write_lines(self._work(row, tuning.seed) / f"{part}.tokens", best_of(ranked, sentences))
         return self._scored(row, tuning, part)
@@ -376,7 +367,7 @@ class Ablation:
         None if it is not to be measured, if Moses decodes, or if the rescored lists depend on more than one decoder and
         their weights.
         """
-        is_mixed = bool(row.listed and row.parts & {"CTX", "MERGED", "MBR"})
+        is_mixed = bool(row.listed and row.parts & {"CTX", "MERGED"})
         if not self._config.timed or self._toolkit.name != "embedded" or is_mixed:
             return None
         source = list(islice(text_lines(self._prepared(self._first, "source")), self._config.timed))

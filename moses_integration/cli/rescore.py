@@ -52,11 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     form = "LABEL=[COLUMN:]PATH"
     parser.add_argument("--scorer", type=_scorer, action="append", default=[], metavar=form, help=text)
     options.add_backoff_option(parser, "that of the first KENLM feature of the ini; with --weights that of tuning")
-    tuning = add_section_options(parser, "tuning", WeightSearch)
-    system_options.add_seeds_option(tuning, "1 2 3")
-    text = "choose the translation with the highest expected BLEU (minimum Bayes risk), not that with the highest "
-    text += "total; --weights then chooses so, too"
-    tuning.add_argument("--mbr", action="store_const", const=True, help=text)
+    system_options.add_seeds_option(add_section_options(parser, "tuning", WeightSearch), "1 2 3")
     options.add_sharing_options(parser.add_argument_group("sharing the work"))
     system_options.add_prepared_option(parser)
     options.add_device_options(parser)
@@ -114,7 +110,7 @@ def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> N
 def _apply(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> None:
     from moses_integration.rescoring.rescorer import TunedWeights
 
-    options.reject_without_effect(args, ["seeds", "restarts", "mbr"], f"with {spelled('weights')}, which are tuned")
+    options.reject_without_effect(args, ["seeds", "restarts"], f"with {spelled('weights')}, which are tuned")
     tuned = TunedWeights.read(args.weights)
     models = files_of_models(spec.path for spec in tuned.choices(args.scorer))
     require_writable(args.output, args.nbest_output, inputs=models)

@@ -5,13 +5,7 @@ only for the few hundred best translations. The list may be from any decoder tha
 
 Features of the ini that are not in the list, such as UnknownWordPenalty, are ignored, as in tuning.
 
-Minimum Bayes risk ranks translations by their expected BLEU instead of their totals (Kumar and Byrne, "Minimum
-Bayes-Risk Decoding for Statistical Machine Translation", NAACL 2004). BLEU(E, E') is the smoothed BLEU of E with E' as
-its reference:
-
-    gain(E) = Σ over the n-best list of p(E') BLEU(E, E'),    p = softmax of scale times total
-
-Shapes: E entries of a list, K components of a feature, S scales, T distinct translations of a sentence.
+Shapes: E entries of a list, K components of a feature.
 """
 
 from __future__ import annotations
@@ -28,14 +22,7 @@ from moses_integration.decoder.phrases import words_of
 from moses_integration.ini import Weights
 from moses_integration.nbest import ListFault, NbestEntry, format_number
 from moses_integration.rescoring.features import ListFeature
-from moses_integration.tuning.bleu import (
-    STATISTICS,
-    References,
-    bleu,
-    bleu_statistics,
-    pairwise_statistics,
-    smoothed_bleu,
-)
+from moses_integration.tuning.bleu import bleu, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import evaluate, optimise
 from moses_integration.tuning.tunings import Tuning
@@ -43,7 +30,6 @@ from phrasescore.errors import UserError
 
 ADDED = "Added0"
 """Feature of united lists: 1 for a translation that the first list does not have."""
-_SCALES = tuple(2.0**exponent for exponent in range(-3, 9))
 
 
 def unite(first: Sequence[NbestEntry], others: Iterable[Sequence[NbestEntry]]) -> list[NbestEntry]:
@@ -203,39 +189,3 @@ def best_of(ranked: Sequence[NbestEntry], sentence_count: int) -> list[bytes]:
 
 def _vector(weights: Weights) -> NDArray[np.float64]:
     return np.array([weight for values in weights.values() for weight in values], np.float64)
-
-
-def rank_by_gain(entries: Sequence[NbestEntry], scale: float) -> list[NbestEntry]:
-    """Return a list with gains as totals, sorted by sentence and descending gain; the sort is stable."""
-    ranked = []
-    for _, group in groupby(entries, key=lambda entry: entry.sentence):
-        listed = list(group)
-        [gain_E] = _gains(listed, [scale])
-        order = np.argsort(-gain_E, kind="stable").tolist()
-        ranked += [replace(listed[index], total=format_number(gain_E[index])) for index in order]
-    return ranked
-
-
-def tune_scale(entries: Sequence[NbestEntry], references: References) -> tuple[float, float]:
-    """Return the scale of the highest BLEU of a dev set, and this BLEU, from 0 to 100."""
-    statistics_S9 = np.zeros((len(_SCALES), STATISTICS), np.int64)
-    for sentence, group in groupby(entries, key=lambda entry: entry.sentence):
-        listed = list(group)
-        chosen_S = _gains(listed, _SCALES).argmax(axis=1).tolist()
-        statistics_S9 += bleu_statistics(references[sentence], [listed[index].words for index in chosen_S])
-    bleu_S = 100 * bleu(statistics_S9)
-    best = int(bleu_S.argmax())
-    return _SCALES[best], float(bleu_S[best])
-
-
-def _gains(entries: Sequence[NbestEntry], scales: Sequence[float]) -> NDArray[np.float64]:
-    """Return the gains of the translations of one sentence under each scale, [S, E]."""
-    numbers: dict[bytes, int] = {}
-    number_E = [numbers.setdefault(entry.words, len(numbers)) for entry in entries]
-    total_E = np.array([float(entry.total) for entry in entries])
-    weight_ES = np.exp(np.outer(total_E - total_E.max(), scales))
-    weight_TS = np.zeros((len(numbers), len(scales)))
-    np.add.at(weight_TS, number_E, weight_ES)
-    bleu_TT = smoothed_bleu(pairwise_statistics(list(numbers)))
-    gain_TS: NDArray[np.float64] = bleu_TT @ weight_TS / weight_ES.sum(axis=0)
-    return gain_TS[number_E].T

@@ -34,11 +34,9 @@ from moses_integration.rescoring.reranking import (
     check_new,
     list_bleu,
     oracle_bleu,
-    rank_by_gain,
     rerank,
     starting_weights,
     tune_on_list,
-    tune_scale,
     unite,
 )
 from moses_integration.tuning.candidates import from_nbest
@@ -51,7 +49,7 @@ from phrasescore.model_files import described, versions
 from phrasescore.text import Log
 from phrasescore.workers import available_cores
 
-SCHEMA = 4
+SCHEMA = 5
 _LARGEST_WEIGHT = float(np.finfo(np.float32).max)
 """Moses stores weights in 32 bits."""
 
@@ -71,15 +69,12 @@ class TunedWeights:
     """Model fingerprints by label, None for a file of numbers."""
     weights: Weights
     """Weights of all features, including the added ones."""
-    mbr_scale: float | None = None
-    """Scale of minimum Bayes risk, None without it."""
 
     @classmethod
     def read(cls, path: Path) -> TunedWeights:
         report = read_json(path, "tune again")
         try:
             ini, backoff, scorers = report["ini"], report["backoff"], report["scorers"]
-            scale = report["mbr_scale"]
             found = cls(
                 path,
                 Path(ini["path"]) if ini else None,
@@ -88,10 +83,8 @@ class TunedWeights:
                 [FeatureSpec(one["label"], Path(one["path"]), one["column"]) for one in scorers],
                 {one["label"]: one["sha256"] for one in scorers},
                 {label: [_weight(value) for value in values] for label, values in report["weights"].items()},
-                scale if scale is None else _weight(scale),
             )
-            is_current = report["schema"] == SCHEMA and (scale is None or scale > 0)
-            if not is_current or not found.digests.keys() <= found.weights.keys():
+            if report["schema"] != SCHEMA or not found.digests.keys() <= found.weights.keys():
                 raise ValueError
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: is not a file of weights that `rescore` wrote; tune first") from error
@@ -107,7 +100,6 @@ class TunedWeights:
             "scorers": scorers,
             "backoff": self.backoff and {"path": str(self.backoff.resolve()), "sha256": self.backoff_digest},
             **report,
-            "mbr_scale": self.mbr_scale,
             "weights": self.weights,
         }
         write_json(self.path, content)
@@ -163,8 +155,6 @@ class Rescorer:
     processes: int | None = None
     scheduler: str | None = None
     nbest_output: Path | None = None
-    mbr: bool | None = None
-    """Whether to tune the scale of minimum Bayes risk, too."""
 
     def tune(
         self, output: Path, dev: DevSet, ini: MosesIni | None, seeds: Sequence[int], restarts: int, facts: Any
@@ -194,21 +184,17 @@ class Rescorer:
             self.log(f"seed {seed}: dev BLEU {tunings[-1].bleu:.2f}")
         seconds["tuning"] = round(time.monotonic() - started, 1)
         best = max(tunings, key=lambda tuning: tuning.bleu)
-        ranked, scale, dev_bleu = rerank(entries, best.weights), None, {"before": before, "oracle": oracle}
-        if self.mbr:
-            scale, dev_bleu["mbr"] = tune_scale(ranked, dev.translations)
-            self.log(f"minimum Bayes risk: scale {scale:g}, dev BLEU {dev_bleu['mbr']:.2f}")
         if self.nbest_output:
-            write_nbest(self.nbest_output, rank_by_gain(ranked, scale) if scale else ranked)
-        dev_bleu["mean"], dev_bleu["standard_deviation"] = spread([tuning.bleu for tuning in tunings])
+            write_nbest(self.nbest_output, rerank(entries, best.weights))
+        mean, deviation = spread([tuning.bleu for tuning in tunings])
         path = Path(ini.name) if ini else None
         digest = sha256_of(backoff) if backoff else None
-        TunedWeights(output, path, backoff, digest, self.scorers, digests, best.weights, scale).write(
+        TunedWeights(output, path, backoff, digest, self.scorers, digests, best.weights).write(
             {
                 **facts,
                 "computing": {"device": str(device.torch_device), "precision": device.precision},
                 "versions": versions(),
-                "dev_bleu": dev_bleu,
+                "dev_bleu": {"before": before, "oracle": oracle, "mean": mean, "standard_deviation": deviation},
                 "seconds": seconds,
                 "runs": [{"seed": tuning.seed, "bleu": tuning.bleu, "weights": tuning.weights} for tuning in tunings],
             }
@@ -229,8 +215,6 @@ class Rescorer:
             tuned.require_same(specs, features, backoff)
             entries, _ = self._score(entries, features, source)
         ranked = rerank(entries, tuned.weights)
-        if tuned.mbr_scale:
-            ranked = rank_by_gain(ranked, tuned.mbr_scale)
         if self.nbest_output:
             write_nbest(self.nbest_output, ranked)
         return best_of(ranked, len(source))

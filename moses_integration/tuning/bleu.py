@@ -63,28 +63,6 @@ def bleu_statistics(references: Sequence[bytes], candidates: Sequence[bytes]) ->
     return np.array([rows[text] for text in candidates], np.int32).reshape(-1, STATISTICS)
 
 
-def pairwise_statistics(candidates: Sequence[bytes]) -> NDArray[np.int32]:
-    """Return the statistics of each translation of a sentence with each of them as the reference, [C, C, 9]."""
-    words_C = [split_words(candidate) for candidate in candidates]
-    length_C = np.array([len(words) for words in words_C])
-    statistics_CC9 = np.empty((len(words_C), len(words_C), STATISTICS), np.int32)
-    statistics_CC9[..., -1] = length_C
-    for order in range(1, MAX_ORDER + 1):
-        # Each occurrence of an n-gram has its own column, so the product of two rows is the number of clipped matches.
-        columns: dict[tuple[Ngram, int], int] = {}
-        places = [
-            (row, columns.setdefault((ngram, occurrence), len(columns)))
-            for row, words in enumerate(words_C)
-            for ngram, count in Counter(_ngrams(words, order)).items()
-            for occurrence in range(count)
-        ]
-        occurs = np.zeros((len(words_C), len(columns)), np.float32)
-        occurs[tuple(np.array(places, np.int64).reshape(-1, 2).T)] = 1
-        statistics_CC9[..., 2 * order - 2] = occurs @ occurs.T
-        statistics_CC9[..., 2 * order - 1] = np.maximum(length_C - order + 1, 0)[:, np.newaxis]
-    return statistics_CC9
-
-
 def bleu(statistics: Statistics) -> NDArray[np.float64]:
     """Return BLEU, from 0 to 1, of statistics summed over sentences: [..., 9] -> [...].
 

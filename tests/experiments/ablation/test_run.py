@@ -34,14 +34,14 @@ from phrasescore.errors import UserError
 pytestmark = pytest.mark.timeout(300)
 
 RESCORED, CONTEXT = "+RNN+CSLM+RESCORING+S2S+CHANNEL", "+NNJM+XBLEU+CTX+ENSEMBLE"
-MERGED = "+S2S+MERGED+MBR"
+MERGED = "+S2S+MERGED"
 CONFIG = """\
 title = "Captions"
 toolkit = "embedded"
 seeds = [1]
 rows = [
     "baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S+CHANNEL", "+RNN+REVERSE+ENSEMBLE",
-    "+NNJM+XBLEU+CTX+ENSEMBLE", "+S2S+MERGED+MBR",
+    "+NNJM+XBLEU+CTX+ENSEMBLE", "+S2S+MERGED",
 ]
 [data]
 test = ["2016", "2017"]

@@ -13,19 +13,10 @@ from moses_integration.rescoring.rescorer import SCHEMA, TunedWeights
 from phrasescore.errors import UserError
 
 
-def write(path: Path, weight: Any, scale: Any = None) -> Path:
+def write(path: Path, weight: Any) -> Path:
     weights = {"LM0": [0.5, weight]}
     path.write_text(
-        json.dumps(
-            {
-                "schema": SCHEMA,
-                "ini": {"path": "i"},
-                "backoff": None,
-                "scorers": [],
-                "weights": weights,
-                "mbr_scale": scale,
-            }
-        )
+        json.dumps({"schema": SCHEMA, "ini": {"path": "i"}, "backoff": None, "scorers": [], "weights": weights})
     )
     return path
 
@@ -40,7 +31,6 @@ def test_written_files_are_read_again(tmp_path: Path, backoff: str | None) -> No
         [FeatureSpec("A", tmp_path / "a", "per-word"), FeatureSpec("N", tmp_path / "numbers")],
         {"A": "34cd", "N": None},
         {"LM0": [0.5], "A": [1.0], "N": [0.25, -2.0]},
-        16.0 if backoff else None,
     )
     weights.write({"entries": 3})
     assert TunedWeights.read(weights.path) == weights
@@ -56,9 +46,3 @@ def test_numbers_of_32_bit_are_weights(tmp_path: Path, weight: float) -> None:
 def test_nothing_else_is(tmp_path: Path, weight: Any) -> None:
     with pytest.raises(UserError, match=r"weights: (is not|has a (whole )?number) .*; tune (first|again)$"):
         TunedWeights.read(write(tmp_path / "weights", weight))
-
-
-@pytest.mark.parametrize("scale", [0, -1, True, "2", float("nan")])
-def test_a_scale_is_positive(tmp_path: Path, scale: Any) -> None:
-    with pytest.raises(UserError, match=r"weights: (is not|has a number) .*; tune (first|again)$"):
-        TunedWeights.read(write(tmp_path / "weights", 1, scale))
