@@ -122,7 +122,7 @@ def estimate_gain(
 
 
 def tune_rescoring(
-    nbest: Files, output: File, *, source: File, reference: Files, log: Log = no_log, **options: Any
+    nbest: File, output: File, *, source: File, reference: Files, log: Log = no_log, **options: Any
 ) -> dict[str, Any]:
     """Add features (`scorer=["RNN=rnn"]`) to the n-best lists of a dev set and tune the weights of all features.
 
@@ -135,7 +135,7 @@ def tune_rescoring(
 
 
 def rescore(
-    nbest: Files,
+    nbest: File,
     weights: File,
     *,
     source: File,

@@ -100,12 +100,6 @@ class Translator:
         return Translation(tuple(words), one.log_prob, one.value, one.times, attention_TL)
 
 
-def as_nbest(number: int, translations: Sequence[Translation]) -> bytes:
-    """Return the lines of a sentence in Moses' n-best lists; the total is the ranking score."""
-    lines = ((number, one.text, one.log_prob, one.value) for one in translations)
-    return b"".join(b"%d ||| %s  ||| Network0= %g ||| %g\n" % line for line in lines)
-
-
 def as_json(sentence: bytes, translations: Sequence[Translation], *, sampled: bool) -> bytes:
     """Return a sentence and its translations as a JSON object, with the numbers of samples if they were drawn."""
     records: list[dict[str, Any]] = []

@@ -43,7 +43,6 @@ class ScoringSection:
     """Sizes of the n-best lists that networks score."""
 
     rescored: int = option(200, "translations of a sentence that networks score by RESCORING and S2S", minimum=1)
-    merged: int = option(50, "translations of a sentence by the sentence network, and its beam, with MERGED", minimum=1)
 
 
 @dataclass(frozen=True)

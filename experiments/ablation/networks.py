@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import sys
@@ -107,22 +106,6 @@ class Networks:
             self._train(network)
             specs.append(FeatureSpec(label, self._folder / network))
         return specs
-
-    def sentence_lists(self, row: Row, part: str, source: Path) -> Path:
-        """Return the n-best lists of the sentence network of a row; translate if necessary."""
-        [network] = row.networks(S2S)
-        self._train(network)
-        path, size = self._folder / "lists" / f"{network}.{part}.nbest", str(self._config.scoring.merged)
-        command = ["translate", str(source), "-m", str(self._folder / network), "-o", os.devnull, "-q"]
-        command += ["--nbest", str(path), size, "--precision", "fp32"]
-
-        def work() -> Json:
-            path.parent.mkdir(exist_ok=True)
-            run_phrasescore(command)
-            return {"sha256": sha256_of(path)}
-
-        self._steps.run(f"lists.{network}.{part}", [self.trained[network], size, sha256_of(source)], work)
-        return path
 
     def context_column(self, row: Row, processes: int | None = None) -> ContextColumns:
         """Return the +CTX column of a row for per-text phrase tables; train its networks if necessary."""

@@ -21,7 +21,6 @@ PARTS = {
     "RESCORING": "with CSLM: not in the decoder, but added to its n-best lists",
     "S2S": "added to the n-best lists: ln p(sentence) of an encoder-decoder trained on sentences",
     "CHANNEL": "added to the n-best lists: ln p(source sentence | target sentence) of a second encoder-decoder",
-    "MERGED": "with S2S: the lists are united with those of the encoder-decoder",
 }
 """Descriptions of the parts."""
 RNN, REVERSE, PAIR_FUNCTION, CONTEXT, CSLM, NNJM = "rnn", "reverse", "xbleu", "ctx", "cslm", "nnjm"
@@ -40,7 +39,6 @@ _NEEDED = {
     "PER-WORD": ["RNN"],
     "ENSEMBLE": ["RNN", "CTX"],
     "RESCORING": ["CSLM"],
-    "MERGED": ["S2S"],
     **{side: ["RNN"] for side in _SIDES},
 }
 """Parts that modify another part, and the parts of which the row must have one."""
@@ -123,7 +121,7 @@ class Row:
     @property
     def decoded(self) -> Row:
         """The row that produces the n-best lists; the row itself without rescoring."""
-        parts = self.parts - {*self.listed, "RESCORING", "MERGED"}
+        parts = self.parts - {*self.listed, "RESCORING"}
         return Row(parts, self.training if parts else 1)
 
     def columns(self) -> list[Column]:

@@ -27,14 +27,7 @@ from moses_integration.ini import MosesIni, Weights
 from moses_integration.metrics import measure
 from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.rescoring.features import FeatureSpec, load_features, share_scoring
-from moses_integration.rescoring.reranking import (
-    add_scores,
-    best_of,
-    rerank,
-    starting_weights,
-    tune_on_list,
-    unite,
-)
+from moses_integration.rescoring.reranking import add_scores, best_of, rerank, starting_weights, tune_on_list
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate, TuningRequest, choose_toolkit
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import from_nbest
@@ -264,10 +257,7 @@ class Ablation:
         settings = asdict(self._config.tuning)
         choices = self._networks.scorers(row)
         trained = [self._networks.trained[choice.path.name] for choice in choices]
-        scoring = self._config.scoring
-        depends_on = [trained, settings, scoring.rescored]
-        if "MERGED" in row.parts:
-            depends_on.append(scoring.merged)
+        depends_on = [trained, settings, self._config.scoring.rescored]
         ini, _ = self._networks.ini_of(row.decoded)
         tunings = []
         before = self._decoded(row.decoded)
@@ -315,8 +305,6 @@ class Ablation:
         device, path = choose_device("auto", "fp32"), work / f"{part}.nbest"
         translate(tuned.weights(), work / f"{part}.before", NbestRequest(path, self._config.scoring.rescored))
         entries = list(read_nbest(path))
-        if "MERGED" in row.parts:
-            entries = unite(entries, [list(read_nbest(self._networks.sentence_lists(row, part, self._source(part))))])
         with share_scoring(len(entries), device) as workers:
             scorers = load_features(choices, device, tuned.language_model(), workers)
             return add_scores(entries, list(text_lines(self._source(part))), scorers)
@@ -364,11 +352,9 @@ class Ablation:
     def _translating(self, row: Row, seed: Json) -> Json | None:
         """Return the decoding time of the first run.
 
-        None if it is not to be measured, if Moses decodes, or if the rescored lists depend on more than one decoder and
-        their weights.
+        None if it is not to be measured, if Moses decodes, or if the rescored lists depend on a per-text phrase table.
         """
-        is_mixed = bool(row.listed and row.parts & {"CTX", "MERGED"})
-        if not self._config.timed or self._toolkit.name != "embedded" or is_mixed:
+        if not self._config.timed or self._toolkit.name != "embedded" or (row.listed and "CTX" in row.parts):
             return None
         source = list(islice(text_lines(self._prepared(self._first, "source")), self._config.timed))
         decoded = self._decoded(row.decoded)[self._first][0] if row.listed else seed

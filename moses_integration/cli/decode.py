@@ -10,7 +10,7 @@ from moses_integration.cli import system_options
 from moses_integration.prepared_text import prepare_text, work_folder, write_translations
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.errors import naming
+from phrasescore.errors import UsageError, naming, spelled
 from phrasescore.files import STANDARD_STREAM, display_name, read_lines
 from phrasescore.vocabulary import WordCounts
 from phrasescore.words import split_words
@@ -32,7 +32,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     system_options.add_ini(parser)
     system_options.add_source_option(parser)
     options.add_output(parser, "translations (default: standard output)")
-    options.add_nbest_option(parser, "write n-best lists of SIZE distinct translations, tokenised, to FILE, too")
+    text = "write n-best lists of SIZE distinct translations, tokenised, to FILE, too"
+    parser.add_argument("--nbest", nargs=2, metavar=("FILE", "SIZE"), help=text)
     text = "keep logs and filtered tables in this folder; rerunning the same command resumes the scoring in context"
     options.add_path(parser, "--work", "FOLDER", text)
     system_options.add_prepared_option(parser)
@@ -48,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.toolkits.toolkit import NbestRequest
 
-    found, reporter = options.nbest_of(args), Reporter(quiet=args.quiet)
-    nbest = NbestRequest(*found) if found else None
+    nbest = NbestRequest(Path(args.nbest[0]), _size(args.nbest[1])) if args.nbest else None
+    reporter = Reporter(quiet=args.quiet)
     ini, toolkit = system_options.open_system(args, reporter, (args.output, nbest.path if nbest else None))
     with work_folder(args.work) as folder:
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"
@@ -70,3 +71,10 @@ def run(args: argparse.Namespace) -> int:
             return 0
         write_translations(ini, args.output, read_lines(tokens))
     return 0
+
+
+def _size(text: str) -> int:
+    try:
+        return options.positive(text)
+    except (ValueError, argparse.ArgumentTypeError):
+        raise UsageError(f"{spelled('nbest')}: {text} is not a size of a list; give FILE SIZE") from None

@@ -37,8 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             "phrasescore-smt rescore --nbest test.nbest --source test.en --weights weights.json -o test.out",
         ),
     )
-    text = "n-best lists; translations that only later lists have are added to the first list"
-    options.add_path(parser, "--nbest", "FILE", text, nargs="+", required=True)
+    options.add_path(parser, "--nbest", "FILE", "n-best lists", required=True)
     options.add_path(parser, "--source", "TEXT", "source sentences of the lists", required=True)
     options.add_output(parser, "weights (JSON) with --reference, translations with --weights", required=True)
     options.add_path(parser, "--nbest-output", "FILE", "write the reranked lists with the new features, too")
@@ -69,8 +68,8 @@ def run(args: argparse.Namespace) -> int:
     inputs = (args.source, *(args.reference or ()), args.ini, args.weights, args.backoff, *numbers)
     # --nbest-output may replace the input list.
     require_writable(args.output, args.nbest_output, inputs=(*inputs, *files_of_models(numbers)))
-    require_writable(args.output, inputs=args.nbest)
-    require_one_standard_input(*args.nbest, args.source, *(args.reference or ()))
+    require_writable(args.output, inputs=[args.nbest])
+    require_one_standard_input(args.nbest, args.source, *(args.reference or ()))
     labels = [spec.label for spec in args.scorer]
     for label in labels:
         if labels.count(label) > 1:
@@ -81,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         (_apply if args.weights else _tune)(args, rescorer, reporter)
     except ListFault as fault:
-        raise UserError(f"{', '.join(map(display_name, args.nbest))}: {fault.reason}") from fault
+        raise UserError(f"{display_name(args.nbest)}: {fault.reason}") from fault
     return 0
 
 

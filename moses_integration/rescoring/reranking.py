@@ -28,32 +28,6 @@ from moses_integration.tuning.mert import evaluate, optimise
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.errors import UserError
 
-ADDED = "Added0"
-"""Feature of united lists: 1 for a translation that the first list does not have."""
-
-
-def unite(first: Sequence[NbestEntry], others: Iterable[Sequence[NbestEntry]]) -> list[NbestEntry]:
-    """Return the first list with the translations that only other lists have, and with the feature `ADDED`."""
-    if first:
-        check_new(first[0], [ADDED])
-    best: dict[int, NbestEntry] = {}
-    for entry in first:
-        best.setdefault(entry.sentence, entry)
-    known = {(entry.sentence, entry.words) for entry in first}
-    united = [entry.with_feature(ADDED, [0]) for entry in first]
-    for other in others:
-        differing = best.keys() ^ {entry.sentence for entry in other}
-        if differing:
-            raise ListFault(f"has sentence {min(differing)} (from 0) in one list only; give lists of the same text")
-        for entry in other:
-            if (entry.sentence, entry.words) not in known:
-                known.add((entry.sentence, entry.words))
-                # With the features of the sentence's best entry, the weight of ADDED is the distance to the best total.
-                # With features of 0, it would be a total, which differs from sentence to sentence.
-                added = replace(best[entry.sentence], words=entry.words, extras=entry.extras)
-                united.append(added.with_feature(ADDED, [1]))
-    return sorted(united, key=lambda entry: entry.sentence)
-
 
 def add_scores(
     entries: Sequence[NbestEntry],
@@ -123,14 +97,14 @@ def check_fit(features: Weights, weights: Weights) -> None:
         if values != found:
             raise ListFault(
                 f"has {values} values of the feature {label} where the weights have {found}; give the weights that "
-                "belong to this list, and as many lists and the same scorers as in tuning"
+                "belong to this list, and the same scorers as in tuning"
             )
 
 
 def starting_weights(entry: NbestEntry, weights: Weights, new: Sequence[str]) -> dict[str, list[float]]:
-    """Return initial weights for the features of an entry: the given weights, and 0 for `new` labels and ADDED."""
+    """Return initial weights for the features of an entry: the given weights, and 0 for each of the `new` labels."""
     features = entry.features()
-    start = {label: [0.0] * len(features[label]) for label in features if label in (*new, ADDED)}
+    start = {label: [0.0] * len(features[label]) for label in new}
     for label in features.keys() - start.keys():
         start[label] = list(weights.get(label, []))
     check_fit(features, start)

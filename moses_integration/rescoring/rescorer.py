@@ -26,7 +26,6 @@ from moses_integration.rescoring.features import (
     share_scoring,
 )
 from moses_integration.rescoring.reranking import (
-    ADDED,
     add_scores,
     best_of,
     check_dense,
@@ -37,7 +36,6 @@ from moses_integration.rescoring.reranking import (
     rerank,
     starting_weights,
     tune_on_list,
-    unite,
 )
 from moses_integration.tuning.candidates import from_nbest
 from moses_integration.tuning.tunings import Tuning, spread
@@ -145,8 +143,7 @@ class TunedWeights:
 class Rescorer:
     """Adds features to an n-best list."""
 
-    nbest: Sequence[Path]
-    """The lists; translations that only later lists have are added to the first one."""
+    nbest: Path
     scorers: Sequence[FeatureSpec]
     log: Log
     backoff: Path | None = None
@@ -168,7 +165,7 @@ class Rescorer:
         backoff = self._backoff_of(ini)
         device = self._device(self.scorers)
         # Hash the list before writing, because the new list may replace it.
-        facts = {"lists": [described(path) for path in self.nbest], **facts, "entries": len(entries)}
+        facts = {"list": described(self.nbest), **facts, "entries": len(entries)}
         with share_scoring(len(entries), device, self.processes, self.scheduler) as workers:
             features = load_features(self.scorers, device, backoff, workers)
             entries, seconds = self._score(entries, features, source)
@@ -220,26 +217,24 @@ class Rescorer:
         return best_of(ranked, len(source))
 
     def _read(self, source: Sequence[bytes], dense: Container[str]) -> list[NbestEntry]:
-        """Read the lists without position tags; labels in `dense` are known to be no sparse features."""
-        lists = []
-        for path in self.nbest:
-            lists.append([replace(entry, words=strip_tags(entry.words)) for entry in read_nbest(path)])
-            self.log(f"{display_name(path)}: {len(lists[-1]):,} translations of {len(source):,} sentences")
+        """Read the list without position tags; labels in `dense` are known to be no sparse features."""
+        entries = [replace(entry, words=strip_tags(entry.words)) for entry in read_nbest(self.nbest)]
+        self.log(f"{display_name(self.nbest)}: {len(entries):,} translations of {len(source):,} sentences")
         # Check before the slow scoring.
-        check_dense(lists[0], dense)
-        return unite(lists[0], lists[1:]) if len(lists) > 1 else lists[0]
+        check_dense(entries, dense)
+        return entries
 
     def _weights_of_list(self, ini: MosesIni | None, entry: NbestEntry) -> Weights:
         if ini is None:
-            return {label: [float(label != ADDED)] * len(values) for label, values in entry.features().items()}
+            return {label: [1.0] * len(values) for label, values in entry.features().items()}
         try:
             # The ini of another toolkit's list may have weights only, without feature lines.
             return starting_weights(entry, ini.weights() | ini.weights_of_features(), [])
         except ListFault as fault:
             problem = fault.reason.split(";")[0]
             raise UserError(
-                f"{ini.name}: does not belong to {self.nbest[0]}, which {problem}; give the ini that the list was "
-                "decoded with"
+                f"{ini.name}: does not belong to {self.nbest}, which {problem}; give the ini that the list was decoded "
+                "with"
             ) from fault
 
     def _backoff_of(self, ini: MosesIni | None) -> Path | None:

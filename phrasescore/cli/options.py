@@ -56,22 +56,6 @@ def add_output(parser: argparse.ArgumentParser, text: str, **settings: Any) -> N
     add_path(parser, "-o --output", "FILE", text, type=path_or_standard_stream, **{**default, **settings})
 
 
-def add_nbest_option(parser: argparse.ArgumentParser, text: str) -> None:
-    """Add --nbest FILE SIZE."""
-    parser.add_argument("--nbest", nargs=2, metavar=("FILE", "SIZE"), help=text)
-
-
-def nbest_of(args: argparse.Namespace) -> tuple[Path, int] | None:
-    """Return file and size of --nbest, None if it is not given."""
-    if args.nbest is None:
-        return None
-    path, size = args.nbest
-    try:
-        return Path(path), positive(size)
-    except (ValueError, argparse.ArgumentTypeError):
-        raise UsageError(f"{spelled('nbest')}: {size} is not a size of a list; give FILE SIZE") from None
-
-
 def whole_number(text: str, least: int) -> int:
     """Parse an integer between `least` and the maximum of all options."""
     number = int(text)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from phrasescore.cli import options
@@ -36,18 +34,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="translate with a network alone",
         description="Translate tokenised text, one sentence or phrase per line. On a terminal, it answers each line at "
         "once. A network of `train --direction source-given-target` translates from the target language.",
-        most_used=("text", "models", "output", "beam", "nbest", "json", "device"),
+        most_used=("text", "models", "output", "beam", "n_best", "json", "device"),
         examples=(
             "phrasescore translate test.en -m s2s --beam 5 -o test.fr",
-            "phrasescore translate test.en -m s2s -o test.fr --nbest test.nbest 50",
             "phrasescore translate test.en -m s2s --beam 10 --n-best 10 --json -o test.nbest.json",
         ),
     )
     options.add_input(parser, "text", "tokenised text")
     options.add_model_option(parser)
     options.add_output(parser, "translations, compressed by the suffix of the name (default: standard output)")
-    text = "write Moses' n-best lists of SIZE translations to FILE, too; the beam width is at least SIZE by default"
-    options.add_nbest_option(parser, text)
     text = "print one JSON object per line: the source, and its translations with scores and attention weights"
     options.add_switch(parser, "--json", text)
     text = f"draw the attention weights of the first {_PICTURES} sentences (.png, .svg or .pdf)"
@@ -63,20 +58,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
-    nbest, given = options.nbest_of(args), given_options(args, SearchConfig)
-    if nbest:
-        options.reject_without_effect(args, ["n_best"], f"with {spelled('nbest')}")
-        beam = {} if args.sample else {"beam": max(SearchConfig.beam, nbest[1])}
-        given = {**beam, **given, "n_best": nbest[1]}
-    config = SearchConfig.checked(given)
-    if config.n_best > 1 and not args.json and not nbest:
+    config = SearchConfig.checked(given_options(args, SearchConfig))
+    if config.n_best > 1 and not args.json:
         raise UsageError(f"{spelled('n_best')}: needs {spelled('json')}; add it")
     from phrasescore.translator import Translator
 
     if args.attention:
         check_picture("attention", args.attention)
-    lists = nbest[0] if nbest else None
-    require_writable(args.output, args.attention, lists, inputs=[args.text, *files_of_models(args.models)])
+    require_writable(args.output, args.attention, inputs=[args.text, *files_of_models(args.models)])
     reporter, name = Reporter(quiet=args.quiet), display_name(args.text)
     scorer = options.load_networks(args, reporter)
     translator = Translator(scorer, config, args.batch_size)
@@ -89,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     # A progress bar would interleave with translations on the terminal.
     progress = Reporter(quiet=args.quiet or is_typed or (args.output == STANDARD_STREAM and sys.stdout.isatty()))
     at_once = 1 if is_typed else _BATCHES_AT_ONCE * args.batch_size
-    alignments = _translate(args, translator, chunks(lines, at_once), lists, progress)
+    alignments = _translate(args, translator, chunks(lines, at_once), progress)
     translator.words.warn_if_many_unknown(name, "network", reporter.log)
     if args.attention:
         if not alignments:
@@ -99,29 +88,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _translate(
-    args: argparse.Namespace,
-    translator: Translator,
-    chunks: Iterable[list[bytes]],
-    lists: Path | None,
-    reporter: Reporter,
+    args: argparse.Namespace, translator: Translator, chunks: Iterable[list[bytes]], reporter: Reporter
 ) -> list[Alignment]:
-    """Write the translations of the lines, and n-best lists if a file is given; return the first alignments."""
-    from phrasescore.translator import as_json, as_nbest
+    """Write the translations of the lines; return the first alignments."""
+    from phrasescore.translator import as_json
 
     alignments: list[Alignment] = []
     done, started = 0, time.monotonic()
-    with (
-        open_output(args.output) as output,
-        open_output(lists or os.devnull) as nbest,
-        reporter.task("translating") as task,
-    ):
+    with open_output(args.output) as output, reporter.task("translating") as task:
         for lines in chunks:
             sentences = lines if args.tokenise is None else tokenise_lines(lines, args.tokenise)
-            translations = translator.translate(sentences, done)
-            for number, (sentence, found) in enumerate(zip(sentences, translations, strict=True), done):
+            for sentence, found in zip(sentences, translator.translate(sentences, done), strict=True):
                 line = as_json(sentence, found, sampled=args.sample) if args.json else found[0].text if found else b""
                 output.write(line + b"\n")
-                nbest.write(as_nbest(number, found))
                 if found and found[0].attention_TL is not None and len(alignments) < _PICTURES:
                     alignments.append(Alignment(split_words(sentence), found[0].words, found[0].attention_TL))
             output.flush()

@@ -82,7 +82,7 @@ def test_wrong_usage_of_the_toolkit(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         smt(["rescore", "-o", "o", "--wieghts", "w"])
     assert capsys.readouterr().err == (
-        "usage: phrasescore-smt rescore [options] --nbest FILE [FILE ...] --source TEXT -o FILE "
+        "usage: phrasescore-smt rescore [options] --nbest FILE --source TEXT -o FILE "
         "(--reference TEXT [TEXT ...] | --weights FILE)\n"
         "phrasescore-smt rescore: --wieghts: is not an option; did you mean `--weights`?\n"
     )

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from moses_integration.nbest import NbestEntry, read_nbest
 from phrasescore.cli import main
 from tests.cli import running
 from tests.cli.running import ENVIRONMENT
@@ -111,19 +110,6 @@ def test_translations_compete_by_what_is_asked_for(translate: Run, copier: Path)
                 assert all(len(row) == len(record["source"].split()) + 1 for row in one["attention"])
                 assert [sum(row) for row in one["attention"]] == pytest.approx([1.0] * symbols, abs=0.01)
     assert [len(record["translations"]) for record in records(translate("-m", copier, "--json"))] == [1, 0, 1, 1, 1, 1]
-
-
-def test_lists_in_the_format_of_moses(translate: Run, copier: Path) -> None:
-    path = translate.folder / "lists.gz"
-    lines = translate("-m", copier, "--nbest", path, "7")
-    assert lines == translate("-m", copier, "--beam", "7")
-    lists = [
-        NbestEntry(number, one["text"].encode(), b"Network0= %g" % one["score"], b"%g" % one["value"])
-        for number, record in enumerate(records(translate("-m", copier, "--json", "--beam", "7", "--n-best", "7")))
-        for one in record["translations"]
-    ]
-    assert len(lists) == 7 * 5
-    assert [*read_nbest(path)] == lists
 
 
 def test_unknown_words_are_replaced_by_the_words_looked_at(translate: Run, copier: Path) -> None:
@@ -231,9 +217,6 @@ def test_errors_are_one_sentence(translate: Run, options: list[str], message: st
     ("options", "message"),
     [
         (["--n-best", "3"], "--n-best: needs --json; add it"),
-        (["--nbest", "x", "0"], "--nbest: 0 is not a size of a list; give FILE SIZE"),
-        (["--nbest", "x", "3", "--n-best", "3"], "--n-best: changes nothing with --nbest; leave it out"),
-        (["--nbest", "x", "9", "-o", "x"], "x: is given for two outputs"),
         (["--n-best", "9", "--json"], "--n-best 9: is more than the beam holds; give --beam 9"),
         (["--beam", "0"], "--beam: is 0; give at least 1"),
         (["--max-extra", f"{2**31}"], "--max-extra: is 2147483648; give at most 2147483647"),

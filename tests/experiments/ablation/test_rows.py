@@ -13,7 +13,6 @@ def test_a_row_is_its_parts() -> None:
     assert (row.listed, row.decoded) == ((), row)
     listed = Row.parse("+RNN+CSLM+RESCORING+S2S+CHANNEL")
     assert (listed.listed, listed.decoded.name) == (("CSLM", "S2S", "CHANNEL"), "+RNN")
-    assert Row.parse("+CSLM+S2S+MERGED").decoded.name == "+CSLM"
     sides = {name: Row.parse(f"+RNN+{name}").columns()[0] for name in ("WP", "WP-SOURCE", "WP-BOTH")}
     assert {name: column.options[-1] for name, column in sides.items()} == {
         "WP": "unknown-target",

@@ -22,7 +22,7 @@ from experiments.significance import p_value_over_runs
 from experiments.steps import Json
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.metrics import measure
-from moses_integration.nbest import NbestEntry, read_nbest
+from moses_integration.nbest import NbestEntry
 from moses_integration.per_text.context_sections import networks_of
 from moses_integration.rescoring.reranking import add_scores
 from moses_integration.toolkits.embedded import EmbeddedToolkit
@@ -34,14 +34,13 @@ from phrasescore.errors import UserError
 pytestmark = pytest.mark.timeout(300)
 
 RESCORED, CONTEXT = "+RNN+CSLM+RESCORING+S2S+CHANNEL", "+NNJM+XBLEU+CTX+ENSEMBLE"
-MERGED = "+S2S+MERGED"
 CONFIG = """\
 title = "Captions"
 toolkit = "embedded"
 seeds = [1]
 rows = [
     "baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S+CHANNEL", "+RNN+REVERSE+ENSEMBLE",
-    "+NNJM+XBLEU+CTX+ENSEMBLE", "+S2S+MERGED",
+    "+NNJM+XBLEU+CTX+ENSEMBLE",
 ]
 [data]
 test = ["2016", "2017"]
@@ -63,7 +62,6 @@ second_hidden = 4
 self_normalise = 0.1
 [scoring]
 rescored = 20
-merged = 4
 [sentence_network]
 max_updates = 5
 hidden = 16
@@ -211,7 +209,7 @@ def copy(ran: Ran) -> Iterator[Path]:
 
 def test_tuned_systems_are_complete(ran: Ran) -> None:
     systems = Ablation(read_config(ran.config), ran.folder, {"origin": ran.origin}, silent).tuned_systems()
-    assert [*systems] == [name for name in ran.rows if name not in (RESCORED, MERGED)]
+    assert [*systems] == [name for name in ran.rows if name != RESCORED]
     assert [bool(networks_of(MosesIni.read(ini))) for ini in systems.values()] == ["CTX" in name for name in systems]
     for ini in systems.values():
         MosesIni.read(ini).require_files()
@@ -219,7 +217,7 @@ def test_tuned_systems_are_complete(ran: Ran) -> None:
 
 def test_a_row_has_the_features_that_its_name_says(ran: Ran) -> None:
     weights = {name: row["seeds"][0]["weights"] for name, row in ran.rows.items()}
-    assert [len(found["TranslationModel0"]) for found in weights.values()] == [4, 5, 6, 5, 6, 6, 4]
+    assert [len(found["TranslationModel0"]) for found in weights.values()] == [4, 5, 6, 5, 6, 6]
     for label, row in (("CSLM0", "+RNN+CSLM+WP"), ("NNJM0", CONTEXT)):
         assert [name for name, found in weights.items() if label in found] == [row]
     assert {"CSLM", "S2S", "CHANNEL"} <= weights[RESCORED].keys()
@@ -242,19 +240,6 @@ def test_networks_choose_from_lists(ran: Ran) -> None:
     chosen = likeliest(ran.lists[1], ran.rows[RESCORED]["seeds"][0]["weights"])
     assert chosen == (work / "test.tokens").read_bytes().splitlines()
     assert chosen != (work / "test.before").read_bytes().splitlines()
-
-
-def test_lists_of_the_sentence_network_are_united_with_those_of_the_system(ran: Ran) -> None:
-    [seed] = ran.rows[MERGED]["seeds"]
-    assert "Added0" in seed["weights"]
-    work = ran.folder / "rows" / f"{MERGED}.seed1"
-    for part in ("test", "test.2017"):
-        listed = {number: set[bytes]() for number in range(len((work / f"{part}.tokens").read_bytes().splitlines()))}
-        for path in (work / f"{part}.nbest", ran.folder / "lists" / f"s2s.{part}.nbest"):
-            for entry in read_nbest(path):
-                listed[entry.sentence].add(entry.words)
-        lines = (work / f"{part}.tokens").read_bytes().splitlines()
-        assert all(line in listed[number] for number, line in enumerate(lines) if line)
 
 
 def test_rows_are_measured(ran: Ran) -> None:
@@ -315,7 +300,7 @@ def test_tables_and_models_are_reported_with_their_origin(ran: Ran) -> None:
 
 
 def test_the_cost_of_translating(ran: Ran) -> None:
-    costs = {name: row["translating"] for name, row in ran.rows.items() if name != MERGED}
+    costs = {name: row["translating"] for name, row in ran.rows.items()}
     assert all(one[key]["seconds"] > 0 for one in costs.values() for key in ("cold", "warm"))
     assert {one["device"] for one in costs.values()} == {str(choose_device("auto", "fp32"))}
     assert [name for name, one in costs.items() if "rescoring" in one] == [RESCORED]

@@ -71,7 +71,7 @@ def test_tuning_reports_and_applying_keeps_the_promise(
     ]
     assert all(len(one["sha256"]) == 64 for one in report["scorers"])
     assert report["entries"] == len(list(read_nbest(data / "nbest")))
-    files = [report["ini"], *report["lists"], report["source"], *report["references"]]
+    files = [report["ini"], report["list"], report["source"], *report["references"]]
     given = [MINI / "moses.ini", data / "nbest", data / "dev.en", data / "dev.fr"]
     assert files == [{"path": str(path), "sha256": sha256_of(path)} for path in given]
     assert report["computing"] == {"device": "cpu", "precision": "fp32"}
@@ -92,41 +92,20 @@ def test_tuning_reports_and_applying_keeps_the_promise(
     assert sorted(entry.words for entry in entries) == sorted(entry.words for entry in read_nbest(data / "nbest"))
 
 
-def test_lists_of_two_systems(rescore: Rescore, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tuning and applying see the same united list."""
-    network, other = tmp_path / "s2s", tmp_path / "other.nbest"
+def test_networks_for_sentences_need_no_segmentation(rescore: Rescore, data: Path, tmp_path: Path) -> None:
+    """Networks for sentences score a list without segmentation. Tuning and applying write the same new list."""
+    network, bare, weights = tmp_path / "s2s", tmp_path / "bare", tmp_path / "weights.json"
     shutil.copytree(NETWORK, network)
     described = json.loads((network / "config.json").read_text())
     (network / "config.json").write_text(json.dumps({**described, "sentences": {}}))
-    references = (data / "dev.fr").read_text().splitlines()
-    other.write_text("".join(f"{n} ||| {text} ||| -1\n{n} ||| {text} . ||| -2\n" for n, text in enumerate(references)))
-    lists = ("--nbest", data / "nbest", other, "--source", data / "dev.en", "--prepared", "-q")
-    tune = ("--reference", data / "dev.fr", "--ini", MINI / "moses.ini", *QUICK[:3], *QUICK[-4:])
-    weights, out = tmp_path / "weights.json", tmp_path / "out"
+    write_nbest(bare, (replace(entry, extras=()) for entry in read_nbest(data / "nbest")))
     outputs = [tmp_path / "tuned.nbest", tmp_path / "applied.nbest"]
-
-    def run(*arguments: object) -> int:
-        return main(["rescore", *map(str, (*lists, *arguments))])
-
-    wrong = run(*tune, "--scorer", f"RNN={NETWORK}", "-o", weights)
-    said = sentence_of(wrong, capsys.readouterr().err.encode())
-    assert f"{data / 'nbest'}, {other}: an entry of sentence 0 has no segmentation" in said
-    assert "give scorers of sentences only" in said
-    assert run(*tune, "--scorer", f"S2S={network}", "-o", weights, "--nbest-output", outputs[0]) == 0
-    assert run("--weights", weights, "-o", out, "--nbest-output", outputs[1], *QUICK[-4:]) == 0
+    tune = (*TUNE, *QUICK, "--nbest", bare, "--scorer", f"S2S={network}", "-o", weights)
+    apply = (*DEV, *QUICK[-4:], "--nbest", bare, "--weights", weights, "-o", tmp_path / "out")
+    for arguments, output in zip((tune, apply), outputs, strict=True):
+        assert rescore(*arguments, "--nbest-output", output, "-q") == 0
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
-    report = json.loads(weights.read_text())
-    assert [one["path"] for one in report["lists"]] == [str(data / "nbest"), str(other)]
-    assert [*report["weights"]][-2:] == ["Added0", "S2S"]
-    before = report["dev_bleu"]["before"]
-    # Before tuning, each choice is the best one of the first list.
-    best: dict[int, bytes] = {}
-    for entry in read_nbest(data / "nbest"):
-        best.setdefault(entry.sentence, entry.words)
-    assert 100 * corpus_bleu([*best.values()], read_references([data / "dev.fr"])) == pytest.approx(before)
-    assert before < report["dev_bleu"]["mean"]
-    assert rescore(*DEV, "--weights", weights, "-o", out, "-q") == 1
-    assert "has 0 values of the feature Added0 where the weights have 1; give" in capsys.readouterr().err
+    assert [*next(read_nbest(outputs[0])).features()][-1] == "S2S"
 
 
 def test_no_scorer_tunes_the_old_weights(rescore: Rescore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

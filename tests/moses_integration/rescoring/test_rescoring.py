@@ -40,7 +40,6 @@ from moses_integration.rescoring.reranking import (
     rerank,
     starting_weights,
     tune_on_list,
-    unite,
 )
 from moses_integration.tuning.bleu import bleu_statistics, read_references, smoothed_bleu
 from moses_integration.tuning.candidates import from_nbest
@@ -413,32 +412,6 @@ def test_a_damaged_segmentation_is_rejected_at_once(segmentation: bytes) -> None
     damaged = replace(LIST[2], extras=(segmentation, b""))
     with pytest.raises(UserError, match="segmentation"):
         add_scores([damaged], [b"", b"a tree"], [feature(engine(), "phrase")])
-
-
-# Lists of several systems
-
-
-def test_translations_of_other_lists_have_the_features_of_the_best_one() -> None:
-    lines = (b"0 ||| un chien  ||| N= -1 ||| 0", b"0 ||| chien zzz  ||| N= -2 ||| -1", b"1 ||| arbre ||| -3")
-    network = [parse_entry(line) for line in lines]
-    united = unite(LIST, [network, [*network[:1], replace(network[2], words=b"un grand arbre")]])
-    assert [(entry.sentence, entry.words, entry.scores, entry.extras) for entry in united] == [
-        (0, b"le chien noir", b"LM0= -4 D0= 0 Added0= 0", LIST[0].extras),
-        (0, b"chien zzz", b"LM0= -5 D0= 0 Added0= 0", LIST[1].extras),
-        (0, b"un chien", b"LM0= -4 D0= 0 Added0= 1", ()),
-        (1, b"un grand arbre", b"LM0= -3 D0= 1 Added0= 0", LIST[2].extras),
-        (1, b"arbre", b"LM0= -3 D0= 1 Added0= 1", ()),
-    ]
-    start = starting_weights(united[0], {"LM0": [1], "D0": [1]}, [])
-    assert start["Added0"] == [0]
-    ranked = rerank(united, {**start, "Added0": [-0.75]})
-    assert [float(entry.total) for entry in ranked if entry.sentence == 0] == [-4, -4.75, -5]
-    with pytest.raises(ListFault, match="has a feature Added0 already"):
-        unite(united, [network])
-    for other in (network[:2], [*network, replace(network[2], sentence=2)]):
-        with pytest.raises(ListFault, match=r"has sentence [12] \(from 0\) in one list only; give lists of the same"):
-            unite(LIST, [other])
-    assert unite([], [[]]) == []
 
 
 # Tuning and choosing
