@@ -1,8 +1,8 @@
 """Phrase pairs as word ids on disk.
 
 A table is read once, into flat memory-mapped files of ids. Memory holds every word of the table and per line two
-offsets, the index of a distinct pair and its rank in an epoch (8 bytes each, and 4 for a weight by count); during
-reading also a hash of the pair, its sorted copy and two lengths. A hundred million pairs need about four gigabytes.
+offsets, the index of a distinct pair and its rank in an epoch (8 bytes each); during reading also a hash of the pair,
+its sorted copy and two lengths. A hundred million pairs need about four gigabytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from phrasescore.words import split_words
 
 T = TypeVar("T")
 Direction = Literal["target-given-source", "source-given-target"]
-Weights = NDArray[np.float32]
 
 _REMAP_IDS = 1 << 22
 
@@ -47,7 +46,6 @@ class DataConfig:
     source_corpus: Path | None = setting(None, "count source words in this tokenised text, not in the table")
     target_corpus: Path | None = setting(None, "count target words in this tokenised text, not in the table")
     direction: Direction = option("target-given-source", "which side is predicted from which")
-    weight_by_count: bool = setting(False, "weight each pair by its joint count, instead of all distinct pairs equally")
     factor: str = option("0", "factors of a factored table that form the words of the network, as in 0 or 0,1")
     held_out: float = setting(
         0.01, "share of the pairs excluded from training and used to measure the loss", minimum=0, maximum=1
@@ -80,8 +78,6 @@ class PhrasePairs:
 
     source: Phrases
     target: Phrases
-    weight: Weights
-    """Weight of each pair in the loss; 1 on average."""
     alignment: Phrases | None = None
     """For training in context: the alignment points of each sentence, source and target word alternating, from 0."""
 
@@ -90,7 +86,7 @@ class PhrasePairs:
 
     def take(self, indices: NDArray[np.integer]) -> PhrasePairs:
         alignment = None if self.alignment is None else self.alignment.take(indices)
-        return PhrasePairs(self.source.take(indices), self.target.take(indices), self.weight[indices], alignment)
+        return PhrasePairs(self.source.take(indices), self.target.take(indices), alignment)
 
 
 class PhraseFile:
@@ -170,7 +166,7 @@ class PairData:
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
     digest: str
-    """Depends on the pairs, their order and their weights."""
+    """Depends on the pairs and their order."""
     summary: dict[str, Any]
     """Lines, pairs and coverage of the vocabularies, for the report."""
 
@@ -191,26 +187,19 @@ def read_table(
     """
     digest = hashlib.sha256()
     with open_sides(folder) as sides:
-        pair_hashes, counts, has_counts = _read_lines(table, sides, config, digest, progress)
+        pair_hashes, has_counts = _read_lines(table, sides, config, digest, progress)
         vocabularies = vocabularies or choose_vocabularies(sides, config, log=log)
         source, target, words = finish_sides(sides, vocabularies, digest)
-    distinct = _first_of_each(pair_hashes, counts)
-    if counts is None:
-        weight = np.broadcast_to(np.float32(1), len(pair_hashes))
-    elif counts.any():
-        weight = counts / counts[distinct].mean()
-    else:
-        raise UserError(f"{display_name(table)}: all its joint counts are 0; leave `weight_by_count` out")
+    distinct = _first_of_each(pair_hashes)
     summary = {"lines": len(source), "distinct_pairs": len(distinct), "counts_in_table": has_counts, **words}
-    return PairData(PhrasePairs(source, target, weight), distinct, *vocabularies, digest.hexdigest(), summary)
+    return PairData(PhrasePairs(source, target), distinct, *vocabularies, digest.hexdigest(), summary)
 
 
 def _read_lines(
     table: str | Path, sides: tuple[Side, Side], config: DataConfig, digest: hashlib._Hash, progress: ProgressCallback
-) -> tuple[NDArray[np.uint64], NDArray[np.float32] | None, bool]:
-    """Read a table into both sides; return a hash of each pair, joint counts if wanted, and whether all have one."""
+) -> tuple[NDArray[np.uint64], bool]:
+    """Read a table into both sides; return a hash of each pair, and whether all have a joint count."""
     hashes: list[NDArray[np.uint64]] = []
-    joint_counts: list[NDArray[np.float32]] = []
     lines, has_counts = 0, True
     reader = TableReader(table, factors=config.factors)
     for chunk in reader:
@@ -223,20 +212,15 @@ def _read_lines(
         )
         hashes.append(hash_pairs(source_hash, target_hash))
         digest.update(hashes[-1].tobytes())
-        if config.weight_by_count:
-            joint_counts.append(joint)
-            digest.update(joint.tobytes())
         lines += len(chunk.lines)
         progress(chunk.share_read, counted(lines, "line"))
-    if config.weight_by_count and not has_counts:
-        raise UserError(f"{display_name(table)}: has lines without joint counts; leave `weight_by_count` out")
     if not lines:
         raise UserError(f"{display_name(table)}: contains no phrase pairs; give a phrase table of at least one line")
     if config.factors != SURFACE and max(reader.shape.factors) < 2:
         raise UserError(
             f"{display_name(table)}: has no factors; leave {spelled('factor')} out, or give a factored table"
         )
-    return np.concatenate(hashes), np.concatenate(joint_counts) if joint_counts else None, has_counts
+    return np.concatenate(hashes), has_counts
 
 
 def orient(sides: tuple[T, T], direction: Direction) -> tuple[T, T]:
@@ -273,12 +257,9 @@ def finish_sides(
     return source, target, summary
 
 
-def _first_of_each(pair_hashes: NDArray[np.uint64], weight: NDArray[np.float32] | None = None) -> NDArray[np.int64]:
-    """Return the first line of each distinct pair, and add the weights of its duplicates to it."""
+def _first_of_each(pair_hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return the first line of each distinct pair."""
     ordered = np.sort(pair_hashes)
     if not np.any(ordered[1:] == ordered[:-1]):
         return np.arange(len(pair_hashes))
-    _, first, which = np.unique(pair_hashes, return_index=True, return_inverse=True)
-    if weight is not None:
-        weight[first] = np.bincount(which, weight)
-    return np.sort(first)
+    return np.sort(np.unique(pair_hashes, return_index=True)[1])

@@ -133,7 +133,7 @@ def read_sentences(
         vocabularies = vocabularies or choose_vocabularies(sides, data, config.min_count, log)
         source, target, words = finish_sides(sides, vocabularies, digest)
         alignment = None if text.alignment is None else point_file.phrases()
-    pairs = PhrasePairs(source, target, np.broadcast_to(np.float32(1), kept), alignment)
+    pairs = PhrasePairs(source, target, alignment)
     summary = {"lines": lines, "sentence_pairs": kept, **words}
     return PairData(pairs, np.arange(kept), *vocabularies, digest.hexdigest(), summary)
 

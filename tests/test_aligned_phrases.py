@@ -45,7 +45,7 @@ def test_occurrences_equal_the_definition(texts: list[Alignment]) -> None:
     source = Phrases.from_lists(range(words) for words, _, _ in texts)
     target = Phrases.from_lists(range(words) for _, words, _ in texts)
     points = Phrases.from_lists([word for point in sorted(points) for word in point] for *_, points in texts)
-    found = extract_phrases(PhrasePairs(source, target, np.ones(len(texts), np.float32), points))
+    found = extract_phrases(PhrasePairs(source, target, points))
     assert found.source.sentence_S.tolist() == found.target.sentence_S.tolist() == sorted(found.source.sentence_S)
     for number, text in enumerate(texts):
         here = found.take(np.flatnonzero(found.source.sentence_S == number))

@@ -75,25 +75,6 @@ def test_each_distinct_pair_once(tmp_path: Path) -> None:
     )
     data = read_lines(tmp_path, *lines)
     assert data.distinct.tolist() == [0, 1, 3]
-    assert data.pairs.weight.tolist() == [1, 1, 1, 1]
-    weighted = read_lines(tmp_path, *lines, config=DataConfig(weight_by_count=True))
-    assert weighted.pairs.weight[weighted.distinct].tolist() == pytest.approx([15 / 8, 3 / 8, 6 / 8])
-
-
-@pytest.mark.parametrize("weight_by_count", [False, True])
-def test_the_digest_depends_on_counts_that_weight_pairs(tmp_path: Path, weight_by_count: bool) -> None:
-    config = DataConfig(weight_by_count=weight_by_count)
-    tables = [(b"a ||| x ||| 1 ||| 0-0 ||| 9 9 %d" % count, b"b ||| y ||| 1 ||| 0-0 ||| 9 9 2") for count in (5, 6)]
-    digests = {read_lines(tmp_path, *lines, config=config).digest for lines in tables}
-    assert len(digests) == 1 + weight_by_count
-
-
-def test_counts_that_give_no_weights_are_errors(tmp_path: Path) -> None:
-    config = DataConfig(weight_by_count=True)
-    with pytest.raises(UserError, match="table: all its joint counts are 0; leave `weight_by_count` out"):
-        read_lines(tmp_path, b"a ||| x ||| 1 ||| 0-0 ||| 0 0 0", b"b ||| x ||| 1 ||| 0-0 ||| 0 0 0", config=config)
-    with pytest.raises(UserError, match="has lines without joint counts"):
-        read_lines(tmp_path, b"a ||| x ||| 1 ||| 0-0 ||| 1 1 1", b"b ||| x ||| 1", config=config)
 
 
 def test_the_other_direction_swaps_the_sides(tmp_path: Path) -> None:

@@ -40,7 +40,6 @@ def test_lines_become_pairs(text: ParallelText, tmp_path: Path) -> None:
     assert data.source_vocabulary.known_words == (b"d", b"b", b"a", b"c")
     assert data.target_vocabulary.known_words == (b"x", b"y", b"z")
     assert data.distinct.tolist() == [0, 1, 2, 3]
-    assert data.pairs.weight.tolist() == [1.0] * 4
     assert (data.summary["lines"], data.summary["sentence_pairs"]) == (5, 4)
     assert data.summary["source_coverage"] == 1.0
 

@@ -98,7 +98,7 @@ def perplexities(model: TrainedModel, source: Path, target: Path, device: Device
         model.source_vocabulary.encode(list(text_lines(source))),
         model.target_vocabulary.encode(list(text_lines(target))),
     )
-    pairs = PhrasePairs(*sides, np.ones(len(sides[0]), np.float32))
+    pairs = PhrasePairs(*sides)
     forced, free = (
         batch_totals(network, in_batches(network, pairs, _TUTORIAL_BATCH), device, forcing) for forcing in (1.0, 0.0)
     )

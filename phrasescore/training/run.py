@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +74,6 @@ def _check(data: Data, settings: Settings, validation: Data | None) -> None:
     samples_validation = settings.model.in_context or (validation is not None and not isinstance(data, ParallelText))
     if samples_validation and not settings.data.held_out_limit:
         raise UsageError("`held_out_limit` also limits the pairs of the validation data, and 0 leaves none; give more")
-    if isinstance(data, ParallelText) and settings.data.weight_by_count:
-        raise UsageError("`weight_by_count` is for phrase tables, sentences have no counts; leave it out")
 
 
 @dataclass(frozen=True)
@@ -95,9 +93,7 @@ def _read(data: Data, validation: Data | None, state: Path, settings: Settings, 
         table, other = read_table(data, state, config, None, *callbacks), None
         if validation is not None:
             assert not isinstance(validation, ParallelText)
-            # The validation loss is unweighted, so the table needs no counts.
-            unweighted, vocabularies = replace(config, weight_by_count=False), _vocabularies(table)
-            other = read_table(validation, state, unweighted, vocabularies, start.progress)
+            other = read_table(validation, state, config, _vocabularies(table), start.progress)
         return _Read(table, other, *split_held_out(table.distinct, config, seed))
     sentences = settings.sentences or SentenceConfig()
     text = read_sentences(data, state, config, sentences, None, *callbacks)

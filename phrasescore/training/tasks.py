@@ -1,6 +1,6 @@
 """What a `Trainer` trains: the interface of a task; and training an encoder-decoder on phrase pairs or sentences.
 
-Legend: P pairs of a batch, I predicted symbols of all of them (words and end symbols).
+Legend: I predicted symbols of all pairs of a batch (words and end symbols).
 """
 
 from __future__ import annotations
@@ -117,13 +117,14 @@ class PairTask(Task):
         return batches_of_epoch(self.pairs, lines, self.config.batch_size, self.config.seed, epoch)
 
     def log_probs(self, examples: Examples) -> Tensor:
-        """Return ln p of each target symbol times the weight of its pair, with gradients, [I]."""
+        """Return ln p of each target symbol, with gradients, [I]."""
         pairs = self.pairs.take(examples)
         batch = PairBatch.apart(pairs.source, pairs.target)
         self.network.prepare(batch)
-        batch, weight_P = on_device((batch, torch.from_numpy(pairs.weight)), self.device.torch_device)
-        log_prob_I: Tensor = self.network(batch, self.config.teacher_forcing, self.config.label_smoothing)
-        return log_prob_I * weight_P[batch.pair_I]
+        log_prob_I: Tensor = self.network(
+            on_device(batch, self.device.torch_device), self.config.teacher_forcing, self.config.label_smoothing
+        )
+        return log_prob_I
 
 
 @dataclass(frozen=True)

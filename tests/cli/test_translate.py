@@ -245,7 +245,6 @@ def test_options_that_make_no_sense_are_wrong_usage(translate: Run, options: lis
         (["--source", "A", "--target", "B"], "/B has 2; give files of the same sentences", 1),
         (["--source", "A", "--target", "A", "--validation-source", "A"], "give both", 2),
         (["--source", "A", "--target", "A", "--validation", "T"], "is a phrase table; for text give", 2),
-        (["--source", "A", "--target", "A", "--set", "data.weight_by_count=true"], "is for phrase tables", 2),
         (["--source", "A", "--target", "A", "--set", "data.held_out=1"], "nothing is left to train on", 1),
         (["--source", "A", "--target", "A", "--set", "sentences.max_words=1"], "contain no usable sentence pairs", 1),
         (

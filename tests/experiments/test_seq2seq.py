@@ -401,7 +401,7 @@ def test_perplexities_are_what_their_names_say(tmp_path: Path, monkeypatch: pyte
 
     def loss(*pairs: tuple[bytes, bytes]) -> SentenceLoss:
         source, target = (vocabulary.encode(list(side)) for side in zip(*pairs, strict=True))
-        return sentence_loss(network, PhrasePairs(source, target, np.ones(len(pairs), np.float32)), device)
+        return sentence_loss(network, PhrasePairs(source, target), device)
 
     pairs = list(zip(*lines, strict=True))
     found, whole = perplexities(model, tmp_path / "source", tmp_path / "target", device), loss(*pairs)

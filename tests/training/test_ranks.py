@@ -128,7 +128,6 @@ def test_several_processes_train_as_one_does(small_table: Path, tmp_path: Path, 
         "empty": replace(some, training=replace(some.training, batch_size=1)),
         "forcing": replace(some, training=replace(some.training, teacher_forcing=0.5)),
         "long": replace(some, training=replace(some.training, long_pairs=0.3)),
-        "weights": replace(some, data=replace(some.data, weight_by_count=True)),
         "attention": replace(some, model=replace(TINY, summary=False, attention="concat"), sentences=SentenceConfig()),
         "words": LmSettings(NeuralLmConfig(4, 5, 8, 6, self_normalise=0.1), TextConfig(held_out=0.1), words),
     }

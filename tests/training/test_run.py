@@ -62,16 +62,6 @@ def test_a_validation_table_needs_nothing_held_out(small_table: Path, tmp_path: 
     assert all(record["validation"] for record in metrics(tmp_path / "run"))
 
 
-def test_weights_by_count_need_no_counts_of_the_validation_table(
-    small_table: Path, tmp_path: Path, tiny_settings: Settings
-) -> None:
-    (tmp_path / "other").write_bytes(b"the ||| le ||| 1\n")
-    settings = replace(tiny_settings, data=DataConfig(weight_by_count=True))
-    trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU, validation=tmp_path / "other")
-    assert trainer.task.validation is not None
-    assert trainer.task.measure(trainer.task.validation).per_pair > 0
-
-
 def test_the_folder_says_how_and_on_what_it_was_trained(
     small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
