@@ -70,6 +70,8 @@ class MosesIni(IniLines):
         for section in _BEFORE_2013:
             for row, _ in ini.rows(section):
                 remedy = "convert the file with Moses' `scripts/training/convert-moses-ini-to-v2.perl < OLD > NEW`"
+                if ini.values("weight-p"):
+                    remedy += ", and add the weight of [weight-p], which the script drops"
                 raise ini.fault(row, f"[{section}] belongs to the format before 2013", remedy)
         ignored = [name for name in ini.sections() if name in IGNORED and ini.values(name)]
         if ignored:

@@ -80,3 +80,20 @@ def write_without_language_model(ini: Path) -> None:
     """Write the moses.ini of the small system to another path, without its language model."""
     whole = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
     MosesIni([line for line in whole.lines if "LM0" not in line], str(ini), ini.parent).write(ini)
+
+
+def train_with_plugin(folder: Path) -> tuple[Path, Path]:
+    """Train a small network in context with a unit of a plugin; return the plugin and the network."""
+    plugin, network = folder / "mine.py", folder / "network"
+    plugin.write_text(
+        "from phrasescore.nn.units import UNITS, register_unit\n"
+        "@register_unit('mine')\n"
+        "def mine(*sizes):\n"
+        "    return UNITS['gru'](*sizes)\n"
+    )
+    texts = [f"--source={MINI / 'train.en'}", f"--target={MINI / 'train.fr'}", f"--alignment={MINI / 'train.align'}"]
+    options = ["--hidden", "16", "--set", "model.embedding=8", "--max-updates", "2", "--device", "cpu", "-q"]
+    options += ["--set", "model.decoder_unit=mine", "--plugin", str(plugin)]
+    done = run_forked("phrasescore", "train", *texts, "-o", network, *options, environment=environment())
+    assert done.returncode == 0, done.stderr
+    return plugin, network

@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "my system").mkdir()
     (tmp_path / "my system/moses.ini").write_text(ini)
     (tmp_path / "overriding.ini").write_text(ini + "[weight-overwrite]\nLM0= 1\n")
-    (tmp_path / "old.ini").write_text("[ttable-file]\n0 0 0 5 t.gz\n[weight-t]\n1\n")
+    (tmp_path / "old.ini").write_text("[ttable-file]\n0 0 0 5 t.gz\n[weight-t]\n1\n[weight-p]\n1\n")
     (tmp_path / "unknown.ini").write_text(ini.replace("Distortion\n", "Distorsion\n"))
     (tmp_path / "weights.ini").write_text(ini.replace("TranslationModel0= 0.2 0.2", "TranslationModel0= 0.2"))
     zeros = re.sub(r"(?m)^(?!Unknown)(\w+= ).*$", lambda line: line[1] + "0 " * (len(line[0].split()) - 1), ini)
@@ -215,7 +215,8 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         (
             ["add-column", "FOLDER/old.ini", "--table", "x", "-o", "FOLDER/o"],
             "FOLDER/old.ini: line 2: [ttable-file] belongs to the format before 2013; convert the file with Moses' "
-            "`scripts/training/convert-moses-ini-to-v2.perl < OLD > NEW`",
+            "`scripts/training/convert-moses-ini-to-v2.perl < OLD > NEW`, and add the weight of [weight-p], which "
+            "the script drops",
         ),
         (
             [*DECODE, "FOLDER/pipe", "--source", "FOLDER/two"],

@@ -35,8 +35,7 @@ from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import in_sentences
 from phrasescore.scoring.scorer import Scores, load_scorer
 from tests.conftest import MINI
-from tests.forked import run_forked
-from tests.moses_integration.cli.running import environment, run, sentence_of
+from tests.moses_integration.cli.running import run, sentence_of, train_with_plugin
 from tests.moses_integration.fake_moses import fake_moses
 
 INI = str(MINI / "moses.ini")
@@ -633,17 +632,7 @@ def test_a_feature_that_is_added_has_a_part_in_the_choice_of_options(
 
 def test_a_network_with_a_part_of_ones_own(small_dev: tuple[Path, Path], tmp_path: Path) -> None:
     """A network with a unit from a plugin works in worker processes as well."""
-    plugin, network = tmp_path / "mine.py", tmp_path / "network"
-    plugin.write_text(
-        "from phrasescore.nn.units import UNITS, register_unit\n"
-        "@register_unit('mine')\n"
-        "def mine(*sizes):\n"
-        "    return UNITS['gru'](*sizes)\n"
-    )
-    texts = [f"--source={MINI / 'train.en'}", f"--target={MINI / 'train.fr'}", f"--alignment={MINI / 'train.align'}"]
-    options = [*SMALL, "--set", "model.decoder_unit=mine", "--plugin", str(plugin), "--device", "cpu", "-q"]
-    done = run_forked("phrasescore", "train", *texts, "-o", network, *options, environment=environment())
-    assert done.returncode == 0, done.stderr
+    plugin, network = train_with_plugin(tmp_path)
     index = [
         "text-table",
         INI,

@@ -21,8 +21,7 @@ from moses_integration.nbest import read_nbest
 from moses_integration.serving.batches import Failure, Limits, Sentence, TranslationTask, Translator
 from phrasescore.errors import UserError
 from tests.conftest import MINI
-from tests.forked import run_forked
-from tests.moses_integration.cli.running import environment
+from tests.moses_integration.cli.running import train_with_plugin
 from tests.moses_integration.serving.conftest import BASELINE, RunningServer, add_network, running
 
 TEXT = (MINI / "test.en").read_text().splitlines()[:24]
@@ -69,18 +68,7 @@ def test_translations_in_context_are_those_of_decode(
 
 
 def test_a_network_with_a_unit_of_a_plugin_is_served(tmp_path: Path) -> None:
-    plugin, network = tmp_path / "mine.py", tmp_path / "network"
-    plugin.write_text(
-        "from phrasescore.nn.units import UNITS, register_unit\n"
-        "@register_unit('mine')\n"
-        "def mine(*sizes):\n"
-        "    return UNITS['gru'](*sizes)\n"
-    )
-    texts = [f"--source={MINI / 'train.en'}", f"--target={MINI / 'train.fr'}", f"--alignment={MINI / 'train.align'}"]
-    options = ["--hidden", "16", "--set", "model.embedding=8", "--max-updates", "2", "--device", "cpu", "-q"]
-    options += ["--set", "model.decoder_unit=mine", "--plugin", str(plugin)]
-    done = run_forked("phrasescore", "train", *texts, "-o", network, *options, environment=environment())
-    assert done.returncode == 0, done.stderr
+    plugin, network = train_with_plugin(tmp_path)
     with running(add_network(network), "--plugin", plugin) as server:
         [one] = server.translate("the black dogs", options=True)["translations"]
     assert all(0 < option["columns"]["in context"] < 1 for option in one["phrases"][0]["options"])
