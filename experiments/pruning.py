@@ -68,7 +68,13 @@ class Pruning:
     def run(self) -> Json:
         """Measure all systems; write the table of results and the plot, and return the table."""
         args, digests = self._args, [sha256_of(path) for path in self._tables]
-        depends_on = [digests, args.weights and sha256_of(args.weights)]
+        others = [
+            args.folder / "system" / "moses.ini",
+            self._ini.language_model(),
+            *self._texts("dev"),
+            *self._texts(self._part),
+        ]
+        depends_on = [digests, [sha256_of(path) for path in others], args.weights and sha256_of(args.weights)]
         systems: dict[str, tuple[str | None, Json]] = {WHOLE: (None, {})}
         for criterion in args.criteria:
             for share in args.shares:
@@ -134,7 +140,7 @@ class Pruning:
         return sum(1 for _ in read_lines(tables[0]))
 
     def _tuned(self, work: Path, seed: int) -> Path:
-        source, references = self._texts("dev")
+        source, *references = self._texts("dev")
         tune(
             work / "moses.ini",
             tuned := work / f"tuned.{seed}.ini",
@@ -150,15 +156,15 @@ class Pruning:
     def _bleu(self, work: Path, seed: int | None) -> float:
         """Return BLEU of a system after tuning with a seed, or with the weights of its ini."""
         ini = work / "moses.ini" if seed is None else self._tuned(work, seed)
-        source, references = self._texts(self._part)
+        source, *references = self._texts(self._part)
         translations = ini.with_suffix(".translations")
         decode(ini, source, translations, prepared=True, processes=self._args.processes)
         return measure(translations, references, "none")["BLEU"].score
 
-    def _texts(self, part: str) -> tuple[Path, list[Path]]:
+    def _texts(self, part: str) -> list[Path]:
         """Return the source and the references of a part of the data."""
         prepared = self._args.folder / "prepared"
-        return prepared / f"{part}.source", sorted(prepared.glob(f"{part}.reference*"))
+        return [prepared / f"{part}.source", *sorted(prepared.glob(f"{part}.reference*"))]
 
 
 def _curves(found: Json) -> dict[str, list[tuple[float, float]]]:

@@ -126,14 +126,18 @@ def described(path: str | Path) -> dict[str, str | None]:
 
 _LIBRARIES = ("torch", "numpy", "scipy", "sacrebleu", "sacremoses", "sil-thot", "ufal.kenlm", "scikit-learn")
 _WITH_IT = ("moses_integration",)
+_CODE = (".py", ".toml")
 
 
 @cache
 def code_version(*others: str) -> str:
-    """Return the version with a hash of the code, of `others` too, which differs between commits of one version."""
+    """Return the version with a hash of the code, of `others` too, which differs between commits of one version.
+
+    The hash includes presets and configurations.
+    """
     root = Path(__file__).parents[1]
-    files = [path for name in ("phrasescore", *_WITH_IT, *others) for path in sorted((root / name).rglob("*.py"))]
-    content = b"".join(path.read_bytes() for path in files)
+    found = (path for name in ("phrasescore", *_WITH_IT, *others) for path in sorted((root / name).rglob("*")))
+    content = b"".join(path.read_bytes() for path in found if path.suffix in _CODE)
     return f"{__version__} (code {hashlib.sha256(content).hexdigest()[:12]})"
 
 

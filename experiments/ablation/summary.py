@@ -150,4 +150,6 @@ def _network(network: Json) -> Json:
         "perplexities": [
             {key: one[key] for key in ("perplexity", "weight")} for one in network.get("perplexities", [])
         ],
+        # The presets behind the options change between versions.
+        "settings": {section: config[section] for section in ("model", "training") if section in config},
     }

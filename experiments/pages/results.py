@@ -189,7 +189,11 @@ def _read(path: Path) -> Json:
     if fault is not None:
         place = "/".join(map(str, fault.absolute_path)) or "the whole file"
         raise UserError(f"{path}: {place}: {fault.message[:200]}; see {_SCHEMA.name}")
+    cells = set()
     for row in result["rows"] if kind == "table" else ():
+        if str(row[0]) in cells:
+            raise UserError(f"{path}: two rows are called {row[0]}; give each another first cell")
+        cells.add(str(row[0]))
         if len(row) != len(result["columns"]):
             raise UserError(f"{path}: the row {row[0]} has {len(row)} cells for {len(result['columns'])} columns")
     return result

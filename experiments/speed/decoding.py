@@ -85,19 +85,25 @@ def _measure_moses(home: Path, system: Path, text: Path, switches: tuple[str, ..
         def seconds(number: int) -> float:
             source.write_bytes(b"".join(line + b"\n" for line in lines[:number]))
             moses: list[str | Path] = [home.resolve() / "bin/moses", "-v", "0", "-threads", "1"]
-            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            before = _child_seconds()
             subprocess.run(
                 [*moses, "-f", system.resolve(), "-i", source, *switches, "-n-best-list", nbest, "1"],
                 cwd=system.parent,
                 check=True,
                 capture_output=True,
             )
-            return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+            return _child_seconds() - before
 
         loading = seconds(1)
         rate = (len(lines) - 1) / (seconds(len(lines)) - loading)
         scores = [float(line.split(b" ||| ")[3]) for line in read_lines(nbest)]
     return {"sentences per CPU second": rate, "mean model score": float(np.mean(scores))}
+
+
+def _child_seconds() -> float:
+    """Return the CPU seconds of finished child processes, with those of the kernel, as `time.process_time` does."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def measure_long_sentences() -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, Generic
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -33,8 +34,6 @@ _SAVE_SECONDS = 600.0
 """Maximum seconds between saves, which limits the loss of work after a kill."""
 _RISE = 0.05
 """Rise of the validation loss, relative to its fall, that indicates overfitting."""
-_SEEDS_A_RANK = 1 << 24
-"""Distance between the seeds of ranks: dropout masks of ranks do not repeat within this number of updates."""
 
 
 @register_optimiser("adam")
@@ -106,7 +105,7 @@ class Trainer(Generic[TaskT]):
         self.state = RunState(folder, self.network, self.optimiser, fingerprint, ranks)
         # Without dropout, all ranks draw the same random numbers, which select the teacher-forced steps.
         has_dropout = any(module.p for module in self.network.modules() if isinstance(module, nn.Dropout))
-        self._first_seed = ranks.rank * _SEEDS_A_RANK if has_dropout else 0
+        self._stream = ranks.rank if has_dropout else 0
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=self.device.torch_device)
 
     @property
@@ -179,8 +178,10 @@ class Trainer(Generic[TaskT]):
     def _update(self, examples: Examples) -> None:
         for group in self.optimiser.param_groups:
             group["lr"] = self.budget.learning_rate(self.progress)
-        # Dropout masks depend only on the update and the rank, so that a resumed run draws the same masks.
-        torch.manual_seed((self.config.seed << 32) + self._first_seed + self.progress.update)
+        # Random numbers depend only on seed, rank and update, so that a resumed run draws the same dropout masks.
+        # PyTorch uses only the low 32 bits of a seed on CPUs.
+        sequence = np.random.SeedSequence([self.config.seed, self._stream, self.progress.update])
+        torch.manual_seed(int(sequence.generate_state(1)[0]))
         self.optimiser.zero_grad(set_to_none=True)
         with self.device.products():
             loss = self.ranks.backward(self.network, self.task.loss, examples)

@@ -4,6 +4,7 @@ Each rank holds the whole network and computes the gradient of its share of each
 does not use `DistributedDataParallel`, because its gradients depend on the number of ranks: it averages the means of
 the shares, which differ in size. It also needs a backward pass on every rank, but a share may be empty or have no
 phrase pairs. The sum in `RankGroup.backward` gives the gradient of the whole batch, in fewer lines than workarounds.
+With `sampled_words`, each rank draws its own sample.
 
 Legend: G elements of the gradient followed by the loss.
 """

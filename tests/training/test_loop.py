@@ -65,15 +65,17 @@ def test_clipping_shortens_the_gradient_and_none_leaves_it(
 
 
 def test_each_update_drops_other_elements(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
-    """Each update draws a new dropout mask from torch's global generator."""
-    settings = replace(tiny_settings, model=replace(tiny_settings.model, dropout=0.5))
-    trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU)
-    seeds = set()
-    encoder = trainer.task.network.encoder
-    assert isinstance(encoder, RecurrentEncoder)
-    encoder.dropout.register_forward_hook(lambda *_: seeds.add(torch.initial_seed()))
-    run_until(trainer, 5)
-    assert len(seeds) == 5
+    """Each update of each seed draws a new dropout mask from torch's global generator."""
+    drawn = []
+    for seed in (1, 2):
+        model, training = replace(tiny_settings.model, dropout=0.5), replace(tiny_settings.training, seed=seed)
+        settings = replace(tiny_settings, model=model, training=training)
+        trainer, _ = prepare(small_table, tmp_path / f"run{seed}", settings, CPU)
+        encoder = trainer.task.network.encoder
+        assert isinstance(encoder, RecurrentEncoder)
+        encoder.dropout.register_forward_hook(lambda *_: drawn.append(tuple(torch.rand(4).tolist())))
+        run_until(trainer, 5)
+    assert len(set(drawn)) == len(drawn) >= 10
 
 
 @pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
