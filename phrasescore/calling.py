@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import io
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +24,12 @@ def call(parser: CommandParser, command: str, options: Mapping[str, Any], log: L
     `log` receives each line that the command would print, `progress` the completed fraction (None if unknown) and a
     text.
     """
-    printed = io.StringIO()
-    with listening(log, progress), redirect_stdout(printed):
+    with listening(log, progress):
         arguments = _arguments(parser, command, options)
         code = run_with_plugins(parser.parse_args([*command.split(), *arguments]))
     if code > _SIGNALLED:
         # `train` saves its state and returns when it is interrupted.
         raise KeyboardInterrupt
-    for line in printed.getvalue().splitlines():
-        log(line)
 
 
 def _arguments(parser: CommandParser, command: str, options: Mapping[str, Any]) -> list[str]:

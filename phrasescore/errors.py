@@ -24,13 +24,18 @@ _AS_FLAGS = ContextVar("_AS_FLAGS", default=False)
 
 
 @contextmanager
-def options_spelled_as_flags() -> Iterator[None]:
+def options_spelled_as_flags(as_flags: bool = True) -> Iterator[None]:
     """Let messages name options as the command line does."""
-    token = _AS_FLAGS.set(True)
+    token = _AS_FLAGS.set(as_flags)
     try:
         yield
     finally:
         _AS_FLAGS.reset(token)
+
+
+def are_options_flags() -> bool:
+    """Return whether messages name options as the command line does."""
+    return _AS_FLAGS.get()
 
 
 def spelled(option: str, value: object = None) -> str:

@@ -292,6 +292,8 @@ def _values_of(found: Iterable[Scores], progress: Progress) -> Floats:
 
 
 def _loaded(model: PhraseScorer | str | Path) -> PhraseScorer:
+    if isinstance(model, list | tuple):
+        raise TypeError("model: is a list; give `load_scorer(*folders)` for the mean of several networks")
     return load_scorer(model) if isinstance(model, str | Path) else model
 
 
@@ -366,7 +368,9 @@ def join(shards: Sequence[str | Path], output: str | Path) -> int:
     """
     if isinstance(shards, str | Path):
         raise TypeError(f"shards: is one file; give a list, as [{str(shards)!r}]")
-    return join_shards(without_descriptions([Path(shard) for shard in shards]), output)
+    if not (paths := without_descriptions([Path(shard) for shard in shards])):
+        raise UserError("shards: is empty; give the files that `annotate` wrote with `shard`")
+    return join_shards(paths, output)
 
 
 def read_report(path: str | Path) -> dict[str, Any]:

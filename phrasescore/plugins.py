@@ -24,6 +24,8 @@ _loaded: dict[Path, str] = {}
 
 def load_plugins(paths: Iterable[str | Path]) -> None:
     """Import plugins, each once, as `--plugin` does; worker processes import them, too."""
+    if isinstance(paths, str | Path):
+        raise TypeError(f"paths: is one file; give a list, as [{str(paths)!r}]")
     for path in map(Path, paths):
         resolved = real_path(path)
         if resolved not in _loaded:

@@ -27,7 +27,7 @@ from multiprocessing import forkserver, get_context, parent_process, resource_tr
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from phrasescore.errors import UserError, WorkersLostError
+from phrasescore.errors import UserError, WorkersLostError, are_options_flags, options_spelled_as_flags
 
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerContext, SpawnContext
@@ -123,6 +123,8 @@ class ProcessPool:
         """Prepare `number` processes of `threads` threads each; a task may kill `tries` processes."""
         self.number = number
         self._killed, self._cores, self._tries = killed, threads, tries
+        # Threads do not inherit context variables.
+        self._as_flags = are_options_flags()
         self._threads = ThreadPoolExecutor(number, initializer=self._begin_thread)
         self._own = threading.local()
         self._numbers = count()
@@ -195,7 +197,7 @@ class ProcessPool:
         with self._lock:
             if self._is_closed:
                 raise CancelledError
-            self._processes[number] = _Process(number, self._cores)
+            self._processes[number] = _Process(number, self._cores, self._as_flags)
             return self._processes[number]
 
     def _drop(self, number: int) -> int:
@@ -227,12 +229,12 @@ def _context() -> ForkServerContext | SpawnContext:
 
 
 class _Process:
-    def __init__(self, number: int, threads: int) -> None:
+    def __init__(self, number: int, threads: int, as_flags: bool) -> None:
         context = _context()
         self.pipe, theirs = context.Pipe()
         self.task: Callable[[Any], Any] | None = None
         self.has_begun = False
-        arguments = theirs, number, threads, dict(os.environ)
+        arguments = theirs, number, threads, dict(os.environ), as_flags
         # Python kills daemons when it exits.
         self.process = context.Process(target=_serve, args=arguments, daemon=True)
         self.process.start()
@@ -256,7 +258,7 @@ def process_number() -> int | None:
     return _number
 
 
-def _serve(pipe: Connection, number: int, threads: int, environment: dict[str, str]) -> None:
+def _serve(pipe: Connection, number: int, threads: int, environment: dict[str, str], as_flags: bool) -> None:
     """Process tasks; `environment` is the parent's, which may differ from that of the fork server."""
     global _number
     _number = number
@@ -269,7 +271,7 @@ def _serve(pipe: Connection, number: int, threads: int, environment: dict[str, s
         torch.set_num_threads(threads)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     task = b""
-    with suppress(EOFError, ConnectionError):
+    with options_spelled_as_flags(as_flags), suppress(EOFError, ConnectionError):
         pipe.send_bytes(b"")
         while True:
             # An empty message stands for the task before.

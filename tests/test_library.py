@@ -162,6 +162,22 @@ def test_a_network_is_trained_from_a_table(small_table: Path, tmp_path: Path) ->
         phrasescore.train(small_table, tmp_path / "rnn", device="cpu", **{**options, "hidden": 9})
 
 
+def test_messages_arrive_at_once_and_prints_stay_where_they_go(
+    small_table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A callback may print; its output is neither collected nor logged."""
+    lines: list[str] = []
+
+    def log(line: str) -> None:
+        lines.append(line)
+        print("logged")
+        assert capsys.readouterr().out == "logged\n"
+
+    phrasescore.prune(small_table, tmp_path / "out", keep=0.5, log=log)
+    assert lines[0] == "600 lines read, 300 written"
+    assert len(lines) == 2
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -299,6 +315,11 @@ def test_wrong_values_are_rejected() -> None:
     number: Any = 0
     with pytest.raises(TypeError, match="not int"):
         phrasescore.check(number)
+    several: Any = [MODEL]
+    with pytest.raises(TypeError, match="model: is a list"):
+        phrasescore.score([("a", "b")], several)
+    with pytest.raises(TypeError, match="paths: is one file"):
+        phrasescore.load_plugins("plugin.py")
     text: Any = "5"
     with pytest.raises(phrasescore.UserError, match=r"^check\(\): num_features is '5'; give a whole number$"):
         phrasescore.check("table", num_features=text)
@@ -366,3 +387,5 @@ def test_shards_are_joined(small_table: Path, tmp_path: Path) -> None:
     assert joined.read_bytes() == whole.read_bytes()
     with pytest.raises(TypeError, match="shards: is one file; give a list"):
         phrasescore.join(tmp_path / "part1", joined)  # type: ignore[arg-type]
+    with pytest.raises(phrasescore.UserError, match="shards: is empty"):
+        phrasescore.join([], joined)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moses_integration.decoder.settings import UnsupportedError
-from phrasescore.errors import InputError, UserError, WorkersLostError
+from phrasescore.errors import InputError, UserError, WorkersLostError, options_spelled_as_flags, spelled
 from phrasescore.workers import (
     ProcessPool,
     Reloadable,
@@ -221,6 +221,11 @@ class Unreadable:
 
 def fail_picklably(number: int) -> None:
     raise ValueError(f"{number} is wrong")
+
+
+def test_messages_name_options_as_in_the_main_process() -> None:
+    with options_spelled_as_flags(), start_workers("killed", 2) as workers:
+        assert list(map_ordered(spelled, ["max_minutes", "keep"], workers)) == ["--max-minutes", "--keep"]
 
 
 def test_an_error_of_a_task_says_where() -> None:

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     found = estimate_gain(candidates, [weight_of[name] for name in candidates.names])
     shown = ", ".join(_shown(name, weights) for name in new)
     verdict = "more than noise; tune with it" if found.is_certain else "not more than noise"
-    print(
+    reporter.show(
         f"expected BLEU of {found.sentences:,} n-best lists: {found.without:.2f} without {shown} (of weight 0), "
         f"{found.with_all:.2f} with: {found.gain:+z.2f}, standard error {found.standard_error:.2f}; {verdict}"
     )

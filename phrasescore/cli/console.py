@@ -1,4 +1,4 @@
-"""Messages and progress on standard error. Progress is a bar on a terminal, and otherwise occasional lines."""
+"""Messages, progress and results of a command. Progress is a bar on a terminal, and otherwise occasional lines."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def is_called() -> bool:
 
 
 class Reporter:
-    """Messages and progress on standard error."""
+    """Prints messages and progress on standard error, or sends them to the Python program that called the command."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet
@@ -82,6 +82,13 @@ class Reporter:
             self.listener.log(text)
         elif not self.quiet:
             self.console.print(as_line(text), markup=False)
+
+    def show(self, result: str) -> None:
+        """Print a result on standard output."""
+        if self.listener is not None:
+            self.listener.log(result)
+        else:
+            print(result)
 
     def task(self, title: str, *, at_most: bool = False) -> ProgressBar:
         """Start a progress bar; `at_most` means that the task may end before the fraction reaches 1."""

@@ -12,7 +12,8 @@ from rich.text import Text
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.errors import UsageError, UserError, spelled
-from phrasescore.files import display_name
+from phrasescore.files import display_name, require_writable
+from phrasescore.model_files import files_of_models
 from phrasescore.pairs import Direction
 from phrasescore.pictures import check_picture, draw_gates
 from phrasescore.text import counted
@@ -58,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{spelled('model')}: looks into one network at a time; give one")
     if args.gates:
         check_picture("gates", args.gates)
+    require_writable(args.gates, inputs=[args.table, *files_of_models(args.models)])
     reporter = Reporter(quiet=args.quiet)
     scorer = options.load_networks(args, reporter)
     if args.gates:

@@ -70,7 +70,8 @@ def open_tensors(path: Path) -> Iterator[TensorFile]:
     with open_regular(path) as stream:
         try:
             # This validates the header and compares it with the size of the file.
-            with safe_open(path, "pt") as file:
+            # safetensors takes only paths in UTF-8.
+            with safe_open(f"/dev/fd/{stream.fileno()}", "pt") as file:
                 facts = _facts(file.metadata())
                 digest, whole = _digests(stream, facts["sha256"])
                 if digest != facts.pop("sha256"):

@@ -222,10 +222,10 @@ def _is_named(path: Path, descriptor: int) -> bool:
 
 
 def open_beside(path: Path, hidden: Path) -> int:
-    """Open or create a hidden file for the content of `path`; only the user can read it if `path` exists."""
+    """Open or create a hidden file for the content of `path`; the same users can read it if `path` exists."""
     descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     if path.exists():
-        os.fchmod(descriptor, 0o600)
+        os.fchmod(descriptor, path.stat().st_mode & 0o777 | 0o600)
     return descriptor
 
 

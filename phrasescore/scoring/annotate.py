@@ -11,6 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from phrasescore.errors import InputError, UserError, spelled
 from phrasescore.files import (
     compress,
@@ -97,7 +99,7 @@ class Annotation:
         lines = [next(annotated) if isinstance(line, Entry) else self._neutral(line.line) for line in checked.lines]
         counts.lines_written = len(checked.lines)
         counts.pairs_clipped = sum(clipped for _, clipped in texts)
-        counts.words, counts.score_sum = scores.words, float(scores.first_N.sum())
+        counts.words, counts.score_sum = scores.words, float(np.maximum(scores.first_N, FLOOR).sum())
         if chunk.shape.columns is not None:
             counts.columns_before = chunk.shape.columns
             counts.columns_after = chunk.shape.columns + len(columns) - (self.replaced is not None)
@@ -139,9 +141,11 @@ class Annotation:
             )
 
     def _neutral(self, line: bytes) -> bytes:
-        """Return an invalid line with neutral columns, unchanged if it has no score field or is too long."""
+        """Return an invalid line with neutral columns, unchanged if it has no scores or is too long."""
         with suppress(LineFault):
-            return cut_line(line).with_columns(b" ".join([NEUTRAL] * len(self.scoring.columns)))
+            entry = cut_line(line)
+            if entry.scores:
+                return entry.with_columns(b" ".join([NEUTRAL] * len(self.scoring.columns)))
         return line
 
 

@@ -37,7 +37,9 @@ class AnnotateConfig(Section):
         metavar="SCORE",
     )
     only_sources_in: tuple[Path, ...] = option(
-        (), "keep only lines whose source phrase occurs in these tokenised texts", metavar="FILE"
+        (),
+        "keep only lines whose source phrase, of at most 20 words, occurs in these tokenised texts",
+        metavar="FILE",
     )
     limit: int | None = option(None, "stop after the first N lines", minimum=1)
     on_error: Literal["stop", "keep"] = option(

@@ -184,6 +184,8 @@ def _rows_of(given: Any, name: str, columns: Sequence[str], wanted: str) -> Iter
 
 FLOOR = -99.0
 """Lower values are written as exp(FLOOR), which is above Moses' own floor and the precision limit of 32-bit floats."""
+_MOST_ROUNDING = 1.0
+"""Nats by which rounding could make ln p of a phrase exceed 0, with a wide margin."""
 LARGEST = 88.0
 """exp of a larger number overflows a 32-bit float."""
 NEUTRAL = b"1"
@@ -203,10 +205,18 @@ class Column:
 
         Log-probabilities are clipped at `FLOOR` and at 0, which only rounding errors exceed; the latter are not
         counted. So each number is in (0, 1]. Other values are clipped at `FLOOR` and `LARGEST`.
+
+        Raises:
+            ValueError: a value is not a number, or far above 0 although it should be a log-probability.
         """
         if np.isnan(values_N).any():
             raise ValueError("a score is not a number")
         is_log_prob = self.values == "log-probability"
+        if is_log_prob and (values_N > _MOST_ROUNDING).any():
+            raise ValueError(
+                f"the column {self.name} has the value {values_N.max():g}, which is no log-probability; declare it as "
+                '`Column(..., "log-linear")`'
+            )
         limited_N = np.clip(values_N, FLOOR, 0.0 if is_log_prob else LARGEST)
         is_clipped_N = values_N < FLOOR if is_log_prob else limited_N != values_N
         clipped = 0 if self.values == "count" else int(is_clipped_N.sum())

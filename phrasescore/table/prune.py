@@ -150,7 +150,7 @@ def prune(
             values.append(chunk, facts)
             progress(share, "giving each line a value")
         counts = _counts(table, values.chunks)
-        kept_N = _choose(np.memmap(values.file, _LINE, "r"), config, least)
+        kept_N = _choose(np.memmap(values.file, _LINE, "r"), config, least, display_name(table))
         counts.lines_written = int(kept_N.sum())
         if not counts.lines_written:
             raise UserError(f"{spelled('threshold')}: no line has a value of at least {least:g}; give a lower one")
@@ -236,8 +236,12 @@ def _counts(table: str | Path, chunks: Sequence[dict[str, Any]]) -> Pruned:
 # Choosing lines
 
 
-def _choose(lines_N: Lines, config: PruneConfig, least: float | None) -> Bools:
-    kept_N = np.ones(len(lines_N), bool) if config.top is None else _best_of_sources(lines_N, config.top)
+def _choose(lines_N: Lines, config: PruneConfig, least: float | None, table: str) -> Bools:
+    kept_N = np.ones(len(lines_N), bool)
+    if config.top is not None:
+        # Faulty lines are kept, and belong to no source phrase.
+        valid_N = lines_N["value"] < np.inf
+        kept_N[valid_N] = _best_of_sources(lines_N if valid_N.all() else lines_N[valid_N], config.top, table)
     if least is not None:
         kept_N &= lines_N["value"] >= least
     if config.keep is not None:
@@ -246,10 +250,19 @@ def _choose(lines_N: Lines, config: PruneConfig, least: float | None) -> Bools:
     return kept_N
 
 
-def _best_of_sources(lines_N: Lines, top: int) -> Bools:
-    """Return which lines are among the `top` best of consecutive lines with their source; of equals, the first are."""
+def _best_of_sources(lines_N: Lines, top: int, table: str) -> Bools:
+    """Return which lines are among the `top` best with their source; of equals, the first are.
+
+    Raises:
+        InputError: the lines of a source phrase are not consecutive.
+    """
     is_first_N = np.append(True, lines_N["source"][1:] != lines_N["source"][:-1])
     firsts, kept_N = np.flatnonzero(is_first_N), np.zeros(len(lines_N), bool)
+    if len(np.unique(lines_N["source"][firsts])) < len(firsts):
+        raise InputError(
+            f"{table}: the lines of a source phrase are not together, as {spelled('top')} needs them; sort the table "
+            "by `LC_ALL=C sort`"
+        )
     cuts = firsts[np.searchsorted(firsts, np.arange(0, firsts[-1] + 1, _WINDOW))]
     for begin, end in pairwise([*np.unique(cuts), len(lines_N)]):
         source_N = np.cumsum(is_first_N[begin:end]) - 1

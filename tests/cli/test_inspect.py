@@ -165,6 +165,7 @@ def test_a_closed_pipe_is_silent() -> None:
         (["-m", "nowhere", "a"], "nowhere: is not a model folder", 1),
         (["-m", MODEL, "a", "--table", "nowhere.gz"], "nowhere.gz: cannot be read", 1),
         (["-m", MODEL, "a", "--gates", "FOLDER/gates.txt"], "ends in .png", 1),
+        (["-m", MODEL, "a", "--table", "FOLDER/table", "--gates", "FOLDER/table"], "is an input", 2),
         (["-m", MODEL, "a", "--gates", "/proc/nowhere/gates.png"], "cannot be written", 1),
     ],
 )

@@ -33,8 +33,9 @@ def assert_same(found: dict[str, torch.Tensor]) -> None:
     assert all(torch.equal(found[name], tensor) for name, tensor in TENSORS.items())
 
 
-def test_written_files_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "file.safetensors"
+@pytest.mark.parametrize("name", [b"file.safetensors", b"no utf-8 \xff"])
+def test_written_files_are_read(tmp_path: Path, name: bytes) -> None:
+    path = tmp_path / os.fsdecode(name)
     write_tensors(path, TENSORS, FACTS)
     file, tensors = opened(path)
     assert_same(tensors)

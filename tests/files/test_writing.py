@@ -195,7 +195,7 @@ def test_the_permissions_are_those_of_the_old_file(tmp_path: Path, mode: int) ->
     path.chmod(mode)
     with open_output(path) as stream:
         [hidden] = hidden_files(tmp_path)
-        assert stat.S_IMODE(hidden.stat().st_mode) == 0o600
+        assert stat.S_IMODE(hidden.stat().st_mode) == mode | 0o600
         stream.write(b"new")
     assert stat.S_IMODE(path.stat().st_mode) == mode
     assert path.read_text() == "new"

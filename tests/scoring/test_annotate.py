@@ -167,12 +167,15 @@ def test_only_some_sources(mini_table: Path, tmp_path: Path) -> None:
 
 def test_faulty_lines_can_be_kept(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
-    path.write_bytes(b"the ||| le ||| 0.5\nbroken\n ||| le ||| 0.5\na ||| c ||| 0.1 1 ||| 0-0\nthe ||| la ||| 0.5\n")
+    path.write_bytes(
+        b"the ||| le ||| 0.5\nbroken\n ||| le ||| 0.5\na ||| c ||| 0.1 1 ||| 0-0\nthe ||| la ||| 0.5\n"
+        b"a ||| d ||| ||| 0-0"
+    )
     counts = annotate(path, SCORER, output, columns=["score", "unknown-target"], on_error="keep")
     lines = output.read_bytes().splitlines()
     assert lines[1:4] == [b"broken", b" ||| le ||| 0.5 1 1", b"a ||| c ||| 0.1 1 1 1 ||| 0-0"]
-    assert len(lines) == 5
-    assert counts.faulty_lines_kept == 3
+    assert lines[5:] == [b"a ||| d ||| ||| 0-0"]
+    assert counts.faulty_lines_kept == 4
     assert counts.first_fault is not None
     assert "line 2" in counts.first_fault
     assert annotate(path, SCORER, None, on_error="keep", chunk_lines=1, processes=1).first_fault == counts.first_fault

@@ -14,6 +14,7 @@ from phrasescore import plugins
 from phrasescore.cli import main
 from phrasescore.scoring.occurrences import FLOOR, SCORE, UNKNOWN_TARGET, Column, Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores
+from tests.scoring.annotating import annotate
 
 
 def as_moses_reads(text: bytes) -> float:
@@ -46,6 +47,27 @@ def test_nine_digits_and_a_floor() -> None:
 def test_nan_is_rejected() -> None:
     with pytest.raises(ValueError, match="not a number"):
         SCORE.texts(np.array([-1.0, math.nan]))
+
+
+def test_a_positive_log_probability_is_rejected() -> None:
+    with pytest.raises(ValueError, match="column score has the value 3, which is no log-probability; declare it as"):
+        SCORE.texts(np.array([-1.0, 3.0]))
+
+
+class Zero(PhraseScorer):
+    """Gives every pair the probability 0."""
+
+    fingerprint = "zero"
+
+    def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
+        return Scores(np.full((len(occurrences.targets), 1), -np.inf))
+
+
+def test_a_probability_of_0_is_written_as_the_floor(tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(b"a ||| b ||| 0.5\n")
+    counts = annotate(tmp_path / "table", Zero(), tmp_path / "out", processes=1)
+    assert (tmp_path / "out").read_bytes() == b"a ||| b ||| 0.5 1.01122149e-43\n"
+    assert (counts.pairs_clipped, counts.score_sum) == (1, FLOOR)
 
 
 @given(st.lists(st.integers(0, 200), min_size=1))

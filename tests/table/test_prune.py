@@ -137,6 +137,14 @@ def test_the_best_lines_of_each_source(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(pruned(table, tmp_path / "out", by="3", top=2, keep=0.1, chunk_lines=chunk_lines)) == 300
 
 
+def test_the_lines_of_a_source_must_be_together(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_bytes(b"a ||| x ||| 0.5\nb ||| y ||| 0.5\na ||| z ||| 0.4\n")
+    with pytest.raises(UserError, match="table: the lines of a source phrase are not together, as top needs them"):
+        pruned(table, tmp_path / "out", by="1", top=1)
+    assert len(pruned(table, tmp_path / "out", by="1", keep=0.5)) == 2
+
+
 @pytest.mark.parametrize("name", ["out.gz", "out.zst", "out"])
 def test_processes_do_not_matter(tmp_path: Path, name: str) -> None:
     expected = best(JointCount(), 3877)
@@ -171,6 +179,7 @@ def test_faulty_lines(tmp_path: Path) -> None:
         pruned(table, tmp_path / "out", keep=0.5)
     assert [path.name for path in tmp_path.iterdir()] == ["table"]
     assert pruned(table, tmp_path / "out", keep=0.6, on_error="keep") == [b"faulty\n", good % 2, long + b"\n"]
+    assert pruned(table, tmp_path / "out", top=1, on_error="keep") == [b"faulty\n", good % 2, long + b"\n"]
     table.write_bytes(b"faulty\nfaulty\n")
     with pytest.raises(UserError, match=r"line 1: has 1 field.*; all 2 lines are faulty"):
         pruned(table, tmp_path / "out", keep=0.5, on_error="keep")
