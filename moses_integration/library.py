@@ -16,7 +16,8 @@ from typing import Any
 
 from moses_integration.metrics import Evaluated
 from moses_integration.metrics import evaluate as evaluate_files
-from phrasescore.files import read_lines
+from phrasescore.errors import UserError
+from phrasescore.files import is_stream, read_lines
 from phrasescore.files.documents import read_json
 from phrasescore.scoring.scorer import PhraseScorer, load_scorer
 from phrasescore.text import Log, ProgressCallback, no_log, no_progress
@@ -165,6 +166,8 @@ def _paths(files: Files) -> list[Path]:
 def _written(
     command: str, options: Mapping[str, Any], output: File | None, log: Log, progress: ProgressCallback = no_progress
 ) -> list[str]:
+    if output is not None and is_stream(output):
+        raise UserError("output: is no file that can be read again; leave it out, and write the result")
     with TemporaryDirectory(prefix="phrasescore-") as folder:
         text = Path(folder) / "text" if output is None else Path(output)
         _call(command, {**options, "output": text}, log, progress)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 import sys
 
 from phrasescore.cli import main as phrasescore
@@ -80,5 +81,7 @@ def _annotate(args: argparse.Namespace) -> int:
         code = phrasescore(["train", table, "-o", str(args.model), "--quiet", *plugins, *args.train])
         if code:
             return code
+        # The network is ready: without its state, other options or another table do not train it again.
+        shutil.rmtree(args.model / TRAINING_STATE)
     options = ["--replace-last", PHRASE_COUNT, "--quiet", *plugins]
     return phrasescore(["annotate", table, "-m", str(args.model), "-o", output, *options])

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 def _read(path: Path, reporter: Reporter) -> MosesIni:
     ini = read_ini(path, reporter)
     ini.require_some_weight()
-    return ini.with_absolute_paths()
+    return ini
 
 
 def _named(args: argparse.Namespace) -> dict[str, Path]:

@@ -153,7 +153,10 @@ class LanguageModel(ContextFeature):
             self._asking[slot_n] = new
             asked = new[self._asking.take(slot_n) == new]
             slots = slot_N.take(asked)
-            self._cached_score[slots], self._cached_state[slots] = self._ask(state_N.take(asked), word_N.take(asked))
+            scores, states = self._ask(state_N.take(asked), word_N.take(asked))
+            # A time-out may interrupt the server between any two statements.
+            self._cached_key[slots] = -1
+            self._cached_score[slots], self._cached_state[slots] = scores, states
             self._cached_key[slots] = key_N.take(asked)
             score_N[new], next_N[new] = self._cached_score.take(slot_n), self._cached_state.take(slot_n)
             new = new[self._cached_key.take(slot_n) != key_N.take(new)]
@@ -165,11 +168,14 @@ class LanguageModel(ContextFeature):
         scores, following, after = [], [], self._new_state()
         for state, word in zip(states.tolist(), words.tolist(), strict=True):
             scores.append(score(known[state], texts[word], after))
-            number = numbers.setdefault(after, len(known))
-            following.append(number)
-            if number == len(known):
+            number = numbers.get(after)
+            if number is None:
+                number = len(known)
+                # In this order, because a time-out may interrupt the server between any two statements.
                 known.append(after)
+                numbers[after] = number
                 after = self._new_state()
+            following.append(number)
         require_log_probs(scores, self.path)
         return scores, following
 
@@ -184,8 +190,10 @@ class _WordNumbers(dict[bytes, int]):
         self[b"</s>"]
 
     def __missing__(self, word: bytes) -> int:
-        self[word] = number = len(self.texts)
+        number = len(self.texts)
+        # In this order, because a time-out may interrupt the server between any two statements.
         self.texts.append(as_text(word))
+        self[word] = number
         return number
 
     def matrix(self, phrases: Sequence[Words]) -> tuple[Indices, Indices]:

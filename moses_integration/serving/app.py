@@ -218,6 +218,8 @@ async def _deadline(seconds: float) -> AsyncIterator[None]:
             yield
     except TimeoutError:
         raise HTTPException(504, f"the request took more than {seconds:g} s; give less text") from None
+    except asyncio.CancelledError:
+        raise HTTPException(503, "the server is being stopped") from None
 
 
 async def _body(request: Request) -> bytes:

@@ -39,8 +39,8 @@ async def answer_call(body: bytes, translate: TranslateOne, most_nbest: int) -> 
 
 def _parse(body: bytes, most_nbest: int) -> tuple[Sentence, dict[str, Any]]:
     try:
-        # No client declares a document type, in which entities could expand to gigabytes.
-        if b"<!DOCTYPE" in body:
+        # No client declares a document type, in which entities could expand to gigabytes. UTF-16 could hide one.
+        if b"<!DOCTYPE" in body or b"\0" in body:
             raise ValueError
         given, method = xmlrpc.client.loads(body)
     except (ExpatError, xmlrpc.client.Error, ValueError, LookupError, TypeError, AttributeError, OverflowError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ from moses_integration.per_text.context_sections import networks_of, require_tun
 from moses_integration.per_text.options_in_context import OptionsInContext, TextColumn
 from moses_integration.serving.batches import Failure, Limits, Result, Sentence, column_names
 from phrasescore.device import Precision, settle_memory
+from phrasescore.errors import UserError
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, ScoringTask, load_scorer
 from phrasescore.table.entry import SURFACE
@@ -50,6 +52,10 @@ def _attempt(limits: Limits, function: Callable[..., Attempted], *arguments: Any
         return Failure(str(error))
     except TimeoutError:
         return Failure(f"a sentence took more than {limits.seconds:g} s; give a shorter one", 504)
+    except UserError as error:
+        message = str(error)
+        print(message, file=sys.stderr, flush=True)
+        return Failure(message, 500)
     except Exception:
         traceback.print_exc()
         return Failure("translating failed because of a fault of the server; its log has the cause", 500)

@@ -171,7 +171,7 @@ def _may_repeat(action: argparse.Action) -> bool:
 
 
 class _ShortUsage(argparse.HelpFormatter):
-    """Shows only required arguments in the line of usage."""
+    """Shows only required arguments in the line of usage, and options last, because they may take several values."""
 
     def add_usage(
         self,
@@ -183,9 +183,21 @@ class _ShortUsage(argparse.HelpFormatter):
         """Add the usage without optional arguments."""
         either = [group for group in groups if group.required]
         of_either = {id(action) for group in either for action in group._group_actions}
-        needed = [one for one in actions if one.required or not one.option_strings or id(one) in of_either]
+        positional = [one for one in actions if not one.option_strings]
+        options = [one for one in actions if one.option_strings and (one.required or id(one) in of_either)]
         others = argparse.Action(["options"], "options", nargs=0)
-        super().add_usage(usage, [others, *needed], either, prefix)
+        parts = [_form_of(positional, []), _form_of([others, *options], either)]
+        if any(isinstance(one, argparse._SubParsersAction) for one in positional):
+            parts.reverse()
+        text = " ".join(("%(prog)s", *(part.replace("%", "%%") for part in parts if part)))
+        super().add_usage(text, actions, groups, prefix)
+
+
+def _form_of(actions: Sequence[argparse.Action], groups: Sequence[argparse._MutuallyExclusiveGroup]) -> str:
+    """Return arguments in the notation of a line of usage."""
+    formatter = argparse.HelpFormatter("", width=10_000)
+    formatter.add_usage(None, actions, groups, "")
+    return formatter.format_help().strip()
 
 
 class _HelpAll(argparse.Action):

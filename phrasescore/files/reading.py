@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 STANDARD_STREAM = "-"
 STDIN, STDOUT, STDERR = range(3)
 """File descriptors."""
+DESCRIPTORS = {"/dev/stdout": STDOUT, "/dev/stderr": STDERR, "/dev/fd/1": STDOUT, "/dev/fd/2": STDERR}
+"""Paths of standard streams that programs write to."""
 MAGIC_LENGTH = 10
 """The number of bytes that identify a compression format."""
 LONGEST_LINE = 1 << 20
@@ -63,8 +65,11 @@ def real_path(path: str | Path) -> Path:
 def is_device_or_pipe(path: str | Path) -> bool:
     """Return whether a path is a device or pipe, such as `/dev/null` or the `/dev/fd/63` of the shell's `>(...)`.
 
-    Pass the path as the user gave it: an anonymous pipe resolves to a path that does not exist.
+    So is a name of standard output, even if that is a file, because a command must not replace a file to which its
+    shell appends. Pass the path as the user gave it: an anonymous pipe resolves to a path that does not exist.
     """
+    if str(path) in DESCRIPTORS:
+        return True
     return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
 
 

@@ -23,7 +23,14 @@ else:
     from backports import zstd
 
 from phrasescore.errors import FullDiskError, UsageError, UserError
-from phrasescore.files.reading import STANDARD_STREAM, STDOUT, is_device_or_pipe, real_path, require_open
+from phrasescore.files.reading import (
+    DESCRIPTORS,
+    STANDARD_STREAM,
+    STDOUT,
+    is_device_or_pipe,
+    real_path,
+    require_open,
+)
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -48,6 +55,10 @@ def open_output(path: str | Path, *, is_compressed: bool = False) -> Iterator[Bi
     if str(path) == STANDARD_STREAM:
         require_open(STDOUT)
         descriptor, label = os.dup(sys.stdout.fileno()), "standard output"
+    elif str(path) in DESCRIPTORS:
+        require_open(DESCRIPTORS[str(path)])
+        # Opened by its name, a file would be written from its start.
+        descriptor = os.dup(DESCRIPTORS[str(path)])
     elif is_device_or_pipe(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     else:

@@ -90,9 +90,12 @@ class NeuralLmScorer(PhraseScorer):
 
     def word_id(self, word: bytes) -> int:
         """Return the id of a word; a word outside the shortlist gets a new id at its first query."""
-        number = self._ids.setdefault(word, len(self._texts))
-        if number == len(self._texts):
+        number = self._ids.get(word)
+        if number is None:
+            number = len(self._texts)
+            # In this order, because a server's time-out may interrupt between any two statements.
             self._texts.append(as_word(word))
+            self._ids[word] = number
         return number
 
     def sentence_log_probs(self, sentences: Sequence[Sequence[bytes]], *, unnormalised: bool = False) -> list[float]:

@@ -15,7 +15,7 @@ from phrasescore.cli.parser import CommandParser
 from tests.cli.running import ENVIRONMENT, run
 from tests.forked import ForkedPopen
 
-TRAIN = "train [options] -o FOLDER [TABLE]"
+TRAIN = "train [TABLE] [options] -o FOLDER"
 DID_YOU_MEAN_HIDDEN = " train: --hiden: is not an option; did you mean `--hidden`?"
 
 
@@ -29,7 +29,7 @@ DID_YOU_MEAN_HIDDEN = " train: --hiden: is not an option; did you mean `--hidden
         ("train t -o f --dev v", TRAIN, " train: --dev: is not an option; did you mean `--validation`?"),
         (
             "lm score t --lr 1",
-            "lm score [options] -m FOLDER [TEXT]",
+            "lm score [TEXT] [options] -m FOLDER",
             " lm score: --lr: is not an option; `phrasescore lm score --help` lists the options",
         ),
         ("train t -o f --preset smal", TRAIN, " train: --preset: `smal` is not a valid choice; did you mean `small`?"),
@@ -43,7 +43,7 @@ DID_YOU_MEAN_HIDDEN = " train: --hiden: is not an option; did you mean `--hidden
         ("train t", TRAIN, " train: the following arguments are required: -o/--output"),
         (
             "score -x",
-            "score [options] -m FOLDER [PAIRS]",
+            "score [PAIRS] [options] -m FOLDER",
             " score: -x: is not an option; `phrasescore score --help` lists the options",
         ),
         ("train t -o f --hidden 64 --seed 1 --hidden=32", TRAIN, " train: --hidden: is given twice; give it once"),

@@ -170,7 +170,7 @@ def test_the_reference_of_a_command_comes_from_its_parser(results: Results) -> N
     shown = page("<!-- commands\nphrasescore\n-->\nold\n<!-- end -->", results)
     assert "| [lm score](#lm-score) | " in shown
     assert "\n### check\n" in shown
-    assert "\nphrasescore check [options] TABLE\n" in shown
+    assert "\nphrasescore check TABLE [options]\n" in shown
     assert "\n| `--limit N` |  | read only the first N lines |\n" in shown
     assert "\n| `-o`, `--output FOLDER` | required | " in shown
     assert untraced(shown) == []

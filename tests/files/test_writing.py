@@ -8,6 +8,8 @@ import lzma
 import os
 import socket
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -102,6 +104,17 @@ def test_a_pipe_without_a_name_is_written_to() -> None:
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         assert pipe.read() == b"text"
+
+
+def test_a_file_that_is_standard_output_is_appended_to(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    script = "from phrasescore.files import open_output\nwith open_output('/dev/stdout') as out: out.write(b'two\\n')"
+    with path.open("w") as stream:
+        stream.write("one\n")
+        stream.flush()
+        subprocess.run([sys.executable, "-c", script], stdout=stream, check=True)
+        stream.write("three\n")
+    assert path.read_text() == "one\ntwo\nthree\n"
 
 
 def test_standard_output_that_does_not_wait_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,12 @@ def test_the_hook_trains_a_network_that_is_not_there(tmp_path: Path, counted: Pa
     assert main(arguments) == 0
     assert len(lines_of(tmp_path / "out.gz")) == 50
     trained = [(tmp_path / "rnn" / name).read_bytes() for name in ("weights.safetensors", "metrics.jsonl")]
+    # Neither another table nor other options train it again.
+    table = tmp_path / "table.gz"
+    table.write_bytes(gzip.compress(b"\n".join(lines_of(Path(f"{counted}.gz"))[:20])))
+    arguments[4:6] = ["--max-updates 4 --hidden 8 --set model.embedding=4", str(table)]
     assert main(arguments) == 0
+    assert len(lines_of(tmp_path / "out.gz")) == 20
     assert [(tmp_path / "rnn" / name).read_bytes() for name in ("weights.safetensors", "metrics.jsonl")] == trained
 
 

@@ -6,6 +6,7 @@ import gzip
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,3 +67,32 @@ def test_scores_do_not_depend_on_the_cache(language_models: list[Path], monkeypa
     monkeypatch.setattr(context, "_CACHED", 1)
     monkeypatch.setattr(context, "_MOST_STATES", 0)
     assert scores() == expected
+
+
+class Interrupted(list[Any]):
+    """A list whose first `append` is interrupted, as by the time limit of a server."""
+
+    is_interrupted = False
+
+    def append(self, item: Any) -> None:
+        if not self.is_interrupted:
+            self.is_interrupted = True
+            raise TimeoutError
+        super().append(item)
+
+
+@pytest.mark.parametrize("numbered", ["states", "words"])
+def test_an_interruption_leaves_no_wrong_number(language_models: list[Path], numbered: str) -> None:
+    def scores(feature: LanguageModel) -> Any:
+        start = feature.begin(options_of(PHRASES))
+        first, states = feature.extend(np.full(2, start), np.arange(2), is_end=False)
+        return first, feature.extend(states, np.arange(2), is_end=True)[0]
+
+    feature = loaded(language_models[1])
+    if numbered == "states":
+        feature._states = Interrupted(feature._states)
+    else:
+        feature._words.texts = Interrupted(feature._words.texts)
+    with pytest.raises(TimeoutError):
+        scores(feature)
+    assert np.array_equal(scores(feature), scores(loaded(language_models[1])))

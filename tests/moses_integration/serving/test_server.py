@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
+import shutil
 import signal
 import socket
+import time
 import xmlrpc.client
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -182,6 +185,31 @@ def test_a_long_sentence_ends_at_the_time_limit() -> None:
         assert server.translate("the black dogs")["translations"][0]["text"] == "les chiens noirs"
 
 
+def test_a_faulty_line_of_a_table_is_named(tmp_path: Path) -> None:
+    """Also, the path of a system may have a space; `running` checks that the server prints nothing else."""
+    folder = tmp_path / "a folder"
+    shutil.copytree(MINI, folder)
+    with gzip.open(folder / "phrase-table.gz", "ab") as table:
+        table.write(b"the black dogs ||| les ||| 1 x 1 1 ||| 0-0 ||| 1 1 1\n")
+    with running(folder / "moses.tuned.ini", errors=1) as server:
+        status, answer = server.post(b'{"text": "the black dogs", "prepared": true}')
+        assert status == 500
+        assert "field 3 (scores): has something that Moses cannot read as a number: `x`" in answer["error"]
+        assert server.translate("a")["translations"]
+
+
+def test_a_server_that_is_stopped_says_so() -> None:
+    with (
+        running("--system", f"mini={BASELINE}", "--max-words", "100000", errors=1) as server,
+        ThreadPoolExecutor() as clients,
+    ):
+        body = json.dumps({"text": "the black dogs " * 20_000, "prepared": True}).encode()
+        waiting = clients.submit(server.post, body)
+        time.sleep(2)
+        server.process.send_signal(signal.SIGINT)
+        assert waiting.result() == (503, {"error": "the server is being stopped"})
+
+
 def test_clients_of_mosesserver_work(server: RunningServer, decoded: tuple[list[str], Path]) -> None:
     with xmlrpc.client.ServerProxy(server.url + "RPC2") as client:
         assert client.translate({"text": TEXT[0]}) == {"text": decoded[0][0]}
@@ -212,7 +240,14 @@ def test_a_faulty_call_of_xml_rpc_is_a_fault(server: RunningServer, given: dict[
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"<a/>", b"<!DOCTYPE a><methodCall/>", b"<methodCall><params><param><value><int>x</int></value>"]
+    "body",
+    [
+        b"",
+        b"<a/>",
+        b"<!DOCTYPE a><methodCall/>",
+        "<!DOCTYPE a><methodCall><methodName>translate</methodName></methodCall>".encode("utf-16"),
+        b"<methodCall><params><param><value><int>x</int></value>",
+    ],
 )
 def test_a_body_that_is_no_call_is_a_fault(server: RunningServer, body: bytes) -> None:
     transport = xmlrpc.client.Transport()
