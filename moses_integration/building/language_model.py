@@ -89,7 +89,8 @@ def _run_lmplz(program: str, text: Path, output: Path, order: int, memory: str) 
         with subprocess.Popen(command, stdin=checked_text, stdout=pipe, stderr=messages) as process:
             assert process.stdout is not None
             try:
-                shutil.copyfileobj(process.stdout, stream)
+                # KenLM does not read the infinite back-offs that lmplz may write for a tiny text.
+                stream.writelines(line.replace(b"\t-inf\n", b"\t-99\n") for line in process.stdout)
             except BaseException:
                 process.kill()
                 raise

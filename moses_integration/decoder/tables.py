@@ -67,7 +67,7 @@ class PhraseTable:
         self._lines = _keep_lines(wanted, f"{path.resolve()}", lambda: self._read(wanted))
 
     def _read(self, wanted: Wanted) -> KeyedLines:
-        for row, source, line in _wanted_lines(self.path, wanted, join_words):
+        for row, source, line in _wanted_lines(self.path, wanted, is_for_reordering=False):
             yield source, (row, without_end(line))
 
     def lookup(self, source: Words) -> list[TargetPhrase]:
@@ -109,7 +109,7 @@ class ReorderingTable:
         self._lines = _keep_lines(wanted, f"{self.path.resolve()} {has_target}", lambda: self._read(wanted))
 
     def _read(self, wanted: Wanted) -> KeyedLines:
-        for row, source, line in _wanted_lines(self.path, wanted, _trim):
+        for row, source, line in _wanted_lines(self.path, wanted, is_for_reordering=True):
             _, *fields = without_end(line).split(SEPARATOR)
             if len(fields) < 1 + self.has_target:
                 raise _error(self.path, row, fault_of_the_whole(line))
@@ -142,15 +142,14 @@ def _trim(phrase: bytes) -> bytes:
 
 def filter_table(path: Path, wanted: Set[bytes], filtered: Path, *, is_for_reordering: bool) -> None:
     """Write the lines of a table whose source phrase is in `wanted`, unchanged."""
-    phrase_of = _trim if is_for_reordering else join_words
     with open_output(filtered) as stream:
-        stream.writelines(line.rstrip(b"\n") + b"\n" for _, _, line in _wanted_lines(path, wanted, phrase_of))
+        lines = _wanted_lines(path, wanted, is_for_reordering=is_for_reordering)
+        stream.writelines(line.rstrip(b"\n") + b"\n" for _, _, line in lines)
 
 
-def _wanted_lines(
-    path: Path, wanted: Wanted, phrase_of: Callable[[bytes], bytes]
-) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield line number, source phrase, normalised by `phrase_of`, and line of the wanted source phrases."""
+def _wanted_lines(path: Path, wanted: Wanted, *, is_for_reordering: bool) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield line number, normalised source phrase, and line of the wanted source phrases."""
+    phrase_of = _trim if is_for_reordering else join_words
     if not path.exists():
         compressed = compressed_form(path)
         remedy = f"name {compressed}, which exists" if compressed else "fix the line"
@@ -163,6 +162,9 @@ def _wanted_lines(
                 raise _error(path, row, fault_of_the_whole(line))
             if field != last:
                 last, phrase = field, phrase_of(field)
+            if is_for_reordering and not line.endswith(b"\n"):
+                reason = "has no line end, so Moses ignores it"
+                raise _error(path, row, LineFault("line", reason, "end the file with a line end"))
             if phrase in wanted:
                 yield row, phrase, line
 

@@ -127,6 +127,13 @@ def test_lmplz_where_it_is_installed(text: Path, empty_path: Path, tmp_path: Pat
     assert output.read_text() == f"{arguments}\na b a\nb a\n"
 
 
+def test_an_infinite_back_off_of_lmplz_is_finite(text: Path, empty_path: Path, tmp_path: Path) -> None:
+    """KenLM writes it for some tiny texts, and does not read it."""
+    install(empty_path, "#!{python}\nprint('0\\t<s>\\t-inf')\nprint('-1\\ta\\t-0.5')\n")
+    build_language_model(text, tmp_path / "lm.arpa", 2)
+    assert (tmp_path / "lm.arpa").read_bytes() == b"0\t<s>\t-99\n-1\ta\t-0.5\n"
+
+
 def test_failure_of_lmplz(text: Path, empty_path: Path, tmp_path: Path) -> None:
     install(empty_path, FAILING)
     output = tmp_path / "lm.arpa"

@@ -191,6 +191,14 @@ def test_lines_of_a_reordering_table_that_cannot_be_used(line: bytes, message: s
         ReorderingTable(tmp_path / "table", 2, True, {b"a"}).lookup((b"a",), (b"B",))
 
 
+def test_moses_ignores_a_last_line_without_its_end(tmp_path: Path) -> None:
+    """A phrase table may lack it."""
+    (tmp_path / "table").write_bytes(b"x ||| x ||| 1\na ||| B ||| 1")
+    assert PhraseTable(tmp_path / "table", 1, {b"a"}).lookup((b"a",))
+    with pytest.raises(UserError, match="table: line 2: has no line end, so Moses ignores it; end the file with a"):
+        ReorderingTable(tmp_path / "table", 1, True, {b"x"})
+
+
 def test_all_lines_in_a_file_are_those_in_memory(tmp_path: Path) -> None:
     """Also lines of a phrase that are not adjacent, and lines of a table that was read before."""
     (tmp_path / "table").write_bytes(b"a ||| B ||| 0.5\nb c ||| ||| 1\na ||| C ||| 0.25\na ||| D ||| 1 |||\n")
