@@ -75,7 +75,7 @@ def test_every_file_a_network_is_made_of_is_checked(tmp_path: Path, save: Save, 
 
 def scoring_facts(content: bytes) -> list[Any]:
     description = json.loads(content)
-    keys = ("format", "kind", "model", "direction", "source_vocabulary", "target_vocabulary", "vocabulary")
+    keys = ("format", "kind", "model", "direction", "source_vocabulary", "target_vocabulary", "vocabulary", "factors")
     return [description.get(key) for key in keys]
 
 
@@ -100,7 +100,12 @@ def test_a_description_that_the_weights_were_not_trained_with(tmp_path: Path) ->
     save_pair_model(tmp_path)
     path = tmp_path / "config.json"
     description = json.loads(path.read_bytes())
-    for changes in ({"model": {**description["model"], "reverse_source": True}}, {"direction": "source-given-target"}):
+    changed = {
+        "model": {**description["model"], "reverse_source": True},
+        "direction": "source-given-target",
+        "factors": [1],
+    }
+    for changes in ({key: value} for key, value in changed.items()):
         path.write_text(json.dumps({**description, **changes}))
         with pytest.raises(
             UserError, match=r"config\.json: does not describe the network whose weights lie beside it;"

@@ -156,3 +156,11 @@ def test_a_byte_order_mark_changes_nothing(tmp_path: Path, reader: str) -> None:
     marked.write_bytes(b"\xef\xbb\xbf" + b"0-0\n" * 2)
     first, second = (READ_BY[reader](one) for one in (path, marked))
     assert repr(first) == repr(second)
+
+
+@pytest.mark.parametrize(("marked", "lines", "is_reported"), [(3, 60, True), (3, 61, False), (2, 10, False)])
+def test_few_lines_with_marks_are_no_fault(tmp_path: Path, marked: int, lines: int, is_reported: bool) -> None:
+    (tmp_path / "text").write_text("<s> a </s>\n" * marked + "a\n" * (lines - marked))
+    said: list[str] = []
+    list(text_lines(tmp_path / "text", said.append))
+    assert len(said) == is_reported

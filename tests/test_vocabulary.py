@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasescore.errors import UserError
-from phrasescore.vocabulary import END, UNKNOWN, Vocabulary, count_words
+from phrasescore.vocabulary import END, UNKNOWN, Vocabulary, WordCounts, count_words
 
 COUNTS = Counter({b"the": 9, b"dog": 4, b"cat": 4, b"ox": 1, b"<unk>": 50, b"<eos>": 60, b"\xff": 70, b"": 80})
 
@@ -60,3 +60,9 @@ def test_encoding_skips_empty_tokens(phrases: list[bytes]) -> None:
 def test_words_of_a_text(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes("a b  a\r\nb\u00a0c a\n".encode())
     assert count_words(tmp_path / "text") == {b"a": 3, b"b": 1, "b\u00a0c".encode(): 1}
+
+
+@pytest.mark.parametrize(("unknown", "words", "are_many"), [(3, 10, True), (29, 100, False), (0, 0, False)])
+def test_when_many_words_are_unknown(unknown: int, words: int, are_many: bool) -> None:
+    assert WordCounts(source=words, source_unknown=unknown).are_many_unknown() == are_many
+    assert WordCounts(target=words, target_unknown=unknown).are_many_unknown() == are_many

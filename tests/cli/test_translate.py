@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+import phrasescore
 from phrasescore.cli import main
+from phrasescore.model_folder import load_model, save_weights
 from tests.cli import running
 from tests.cli.running import ENVIRONMENT
 from tests.conftest import DATA
@@ -137,6 +141,21 @@ def test_samples(translate: Run, copier: Path) -> None:
 
 def test_several_networks(translate: Run, copier: Path) -> None:
     assert translate("-m", copier, "-m", copier) == translate("-m", copier)
+    other = translate.folder / "other"
+    shutil.copytree(copier, other)
+    network = load_model(copier).network
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.add_(0.05 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1)))
+    save_weights(other, network)
+    scorers = [phrasescore.load_scorer(folder, device="cpu", precision="fp32") for folder in (copier, other)]
+    for record in records(translate("--json", "-m", copier, "-m", other)):
+        if record["source"]:
+            [one] = record["translations"]
+            pair = [(record["source"], one["text"])]
+            each = [phrasescore.score(pair, scorer)[0] for scorer in scorers]
+            assert one["score"] == pytest.approx(sum(each) / 2, rel=1e-3)
+            assert each[0] != pytest.approx(each[1], rel=1e-2)
     assert "has another vocabulary" in translate.error("translate", "-m", copier, "-m", PHRASES)
 
 

@@ -14,7 +14,7 @@ from tests.faults.kills import Kill, faults_after
 from tests.faults.oracle import Case, Oracle, wrong_end
 from tests.faults.world import World
 
-_BLOCKS, _CASES, _KILLS = 10, 20, 2
+_BLOCKS, _CASES, _KILLS = 10, 20, 4
 """Number of tests and cases per test, so that pytest processes can share them."""
 FIRST = int(os.environ.get("FAULTS_FROM", "1000000"))
 COUNT = int(os.environ.get("FAULTS", "5000"))

@@ -27,7 +27,10 @@ def test_a_file_that_does_not_fit_is_named(world: World, name: str, limit: int) 
     world.renew()
     done = world.run(command.argv, largest_file=limit)
     assert not list(wrong_end(done, command))
-    if done.code:
+    if not done.code:
+        # Everything fitted.
+        assert not list(command.sound(world.folder, done.out))
+    else:
         found = _SENTENCE.match(done.err.decode())
         assert found, done.err.decode()
         assert found[2] not in command.reads or found[2].startswith(command.writes)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import kenlm
 import numpy as np
@@ -172,14 +173,22 @@ def test_folders_and_files_that_are_wrong(tmp_path: Path, cpu: Device) -> None:
         NeuralLmScorer.load(DATA / "stored-model", cpu)
 
 
+@pytest.mark.parametrize("is_of_ngrams", [False, True])
 @pytest.mark.parametrize("unnormalised", [False, True])
-def test_a_network_that_gives_no_log_probabilities_is_rejected(make_scorer: MakeScorer, unnormalised: bool) -> None:
+def test_a_network_that_gives_no_log_probabilities_is_rejected(
+    make_scorer: MakeScorer, unnormalised: bool, is_of_ngrams: bool
+) -> None:
     """A network that gives no log-probabilities is an error.
 
     Without normalisation a score above 0 is possible and looks like a valid number.
     """
     scorer = make_scorer()
-    log_probs = partial(scorer.sentence_log_probs, [[b"un", b"chien", b"nulle-part"]], unnormalised=unnormalised)
+    log_probs: Callable[[], Any] = partial(
+        scorer.sentence_log_probs, [[b"un", b"chien", b"nulle-part"]], unnormalised=unnormalised
+    )
+    if is_of_ngrams:
+        context_Qc = np.full((1, scorer.order - 1), scorer.start)
+        log_probs = partial(scorer.log_probs, context_Qc, np.array([scorer.end]), unnormalised=unnormalised)
     with torch.no_grad():
         scorer.model.network.softmax.words.bias.fill_(40.0)
     assert (log_probs()[0] > 0) == unnormalised

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,8 @@ from torch import Tensor, nn
 
 from phrasescore.nn.architecture import ModelConfig
 from tests.conftest import TINY
-from tests.nn.networks import random_network, scores, shared
+from tests.nn.family import config_of
+from tests.nn.networks import TARGETS, random_network, scores, shared
 
 RATE = 0.25
 PLAIN = replace(TINY, summary=False, dropout=RATE)
@@ -51,6 +53,24 @@ def dropped(config: ModelConfig) -> set[tuple[str, int, float]]:
 )
 def test_dropout_acts_on_the_documented_layers(changes: dict[str, Any], places: set[tuple[str, int]]) -> None:
     assert dropped(replace(PLAIN, **changes)) == {(*place, RATE) for place in places}
+
+
+def test_dropout_acts_on_each_part_of_a_transformer() -> None:
+    network = random_network(replace(config_of("transformer"), dropout=RATE)).train()
+    calls = Counter[str]()
+    for name, module in network.named_modules():
+        if isinstance(module, nn.Dropout):
+            module.register_forward_hook(lambda *_, name=name: calls.update([name]))
+    scores(network, shared())
+    # The word vectors, and in each layer attention, in a decoder also to the source, and the feed-forward part. The
+    # decoder is called for each symbol.
+    symbols = max(map(len, TARGETS)) + 1
+    assert calls == {
+        "encoder.stack.dropout": 1,
+        **{f"encoder.stack.layers.{layer}.dropout": 2 for layer in range(2)},
+        "decoder.stack.dropout": symbols,
+        **{f"decoder.stack.layers.{layer}.dropout": 3 * symbols for layer in range(2)},
+    }
 
 
 def test_dropout_acts_in_training_only() -> None:

@@ -137,6 +137,13 @@ def test_the_best_lines_of_each_source(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(pruned(table, tmp_path / "out", by="3", top=2, keep=0.1, chunk_lines=chunk_lines)) == 300
 
 
+def test_of_equal_counts_the_larger_share_of_the_source_is_kept(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    lines = [b"a ||| x ||| 1 1 1 1 ||| 0-0 ||| 2 9 2\n", b"b ||| y ||| 1 1 1 1 ||| 0-0 ||| 9 2 2\n"]
+    table.write_bytes(b"".join(lines))
+    assert pruned(table, tmp_path / "out", by="count", keep=0.5) == lines[1:]
+
+
 def test_the_lines_of_a_source_must_be_together(tmp_path: Path) -> None:
     table = tmp_path / "table"
     table.write_bytes(b"a ||| x ||| 0.5\nb ||| y ||| 0.5\na ||| z ||| 0.4\n")

@@ -146,6 +146,15 @@ def test_a_batch_without_pairs_teaches_nothing(texts: tuple[ParallelText, Parall
     assert all(weight.grad is None for weight in task.network.parameters())
 
 
+def test_shares_of_a_batch_add_up_to_its_loss(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    """The ranks of a training weight their shares by the number of pairs."""
+    task = prepared(texts, tmp_path / "run", settings()).task
+    losses = [task.loss(examples) for examples in (np.arange(16), np.arange(5), np.arange(5, 16))]
+    whole, *shares = [loss.mean.item() * loss.terms for loss in losses]
+    assert sum(shares) == pytest.approx(whole, rel=1e-5)
+    assert losses[0].terms > 16
+
+
 def test_batches_without_pairs_have_no_loss(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
     """Batches without phrase pairs do not count as a loss of zero.
 
