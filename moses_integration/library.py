@@ -167,7 +167,9 @@ def _written(
     command: str, options: Mapping[str, Any], output: File | None, log: Log, progress: ProgressCallback = no_progress
 ) -> list[str]:
     if output is not None and is_stream(output):
-        raise UserError("output: is no file that can be read again; leave it out, and write the result")
+        raise UserError(
+            "output: is a stream or a device, which cannot be read again; leave it out, and write the returned lines"
+        )
     with TemporaryDirectory(prefix="phrasescore-") as folder:
         text = Path(folder) / "text" if output is None else Path(output)
         _call(command, {**options, "output": text}, log, progress)

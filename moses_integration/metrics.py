@@ -18,7 +18,7 @@ from moses_integration.building.text_form import form_of
 from moses_integration.per_text.position_tags import strip_tags
 from phrasescore.configuration import suggestion
 from phrasescore.errors import UsageError, UserError, spelled
-from phrasescore.files import display_name, real_path
+from phrasescore.files import display_name
 from phrasescore.text import Log, no_log, report_one_sided, text_lines, utf8_lines
 
 Statistics = NDArray[np.int64]
@@ -79,9 +79,6 @@ def evaluate(
     metrics = _metrics(tokenise, lowercase)
     paths = systems if baseline is None else (baseline, *systems)
     outputs, texts = read_parallel(paths, references, log)
-    for path in paths if len(references) > 1 else ():
-        if real_path(path) in map(real_path, references):
-            raise UsageError(f"{path}: is a translation and a reference; give the translations before the references")
     if tokenise != "none" and form_of(texts[0]).is_tokenised:
         log(f"{display_name(references[0])}: looks tokenised; if all files are, give {spelled('tokenise', 'none')}")
     counted = [statistics_of(lines, texts, tokenise, lowercase) for lines in outputs] if baseline is not None else []

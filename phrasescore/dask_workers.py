@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from phrasescore.errors import UserError, WorkersLostError, sentence_of, spelled
+from phrasescore.errors import (
+    UserError,
+    WorkersLostError,
+    are_options_flags,
+    options_spelled_as_flags,
+    sentence_of,
+    spelled,
+)
 from phrasescore.workers import WorkerPickler, pickled, run_pickled
 
 if TYPE_CHECKING:
@@ -60,6 +67,7 @@ class DaskWorkers:
 
     def __init__(self, killed: str, client: Client, address: str) -> None:
         self._killed, self._client, self._address = killed, client, address
+        self._as_flags = are_options_flags()
         # Not pure, because Dask would merge equal calls.
         self._executor = client.get_executor(pure=False)
         self._task: Callable[[Any], Any] | None = None
@@ -90,7 +98,9 @@ class DaskWorkers:
             with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
                 message = pickled(task, _AbsolutePathPickler)
                 self._message, self._task = self._client.submit(bytes, message, pure=False), task
-        future: Future[Any] = self._executor.submit(_run_on_worker, self._message, pickled(item, _AbsolutePathPickler))
+        future: Future[Any] = self._executor.submit(
+            _run_on_worker, self._message, pickled(item, _AbsolutePathPickler), self._as_flags
+        )
         return future
 
     def result(self, future: Future[Any]) -> Any:
@@ -117,12 +127,13 @@ class _AbsolutePathPickler(WorkerPickler):
         return (type(value), (str(value.absolute()),)) if isinstance(value, Path) else super().reducer_override(value)
 
 
-def _run_on_worker(task: bytes, item: bytes) -> Any:
+def _run_on_worker(task: bytes, item: bytes, as_flags: bool) -> Any:
     """Run a pickled task on a Dask worker; the message of an error for the user names the worker."""
     from distributed import get_worker
 
     try:
-        return run_pickled(task, item)
+        with options_spelled_as_flags(as_flags):
+            return run_pickled(task, item)
     except Exception as error:
         if (sentence := sentence_of(error)) is None:
             raise

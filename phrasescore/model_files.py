@@ -38,7 +38,7 @@ from phrasescore.vocabulary import Vocabulary
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
 SUBWORDS = "subwords.model"
 SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY = "vocab.source.txt", "vocab.target.txt", "vocab.txt"
-METRICS, TRAINING_STATE = "metrics.jsonl", "training-state"
+METRICS, TRAINING_STATE, CHECKPOINT = "metrics.jsonl", "training-state", "checkpoint.safetensors"
 ENCODER_DECODER, LANGUAGE_MODEL = "encoder-decoder", "neural-language-model"
 FORMAT = 1
 COPY_AGAIN = "copy the model folder again"

@@ -20,6 +20,9 @@ def test_the_version_tells_programs_apart(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(versions, "__file__", str(tmp_path / "phrasescore/versions.py"))
     version_of_copy = versions.code_version.__wrapped__
     assert version_of_copy() == versions.versions()["phrasescore"]
-    with (tmp_path / "moses_integration/decoder/search.py").open("a") as changed:
-        changed.write("# Another program.\n")
-    assert version_of_copy() != versions.versions()["phrasescore"]
+    found = {versions.versions()["phrasescore"]}
+    for name in ("moses_integration/decoder/search.py", "phrasescore/training/presets/small.toml"):
+        with (tmp_path / name).open("a") as changed:
+            changed.write("# Another program.\n")
+        found.add(version_of_copy())
+    assert len(found) == 3

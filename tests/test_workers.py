@@ -228,6 +228,11 @@ def test_messages_name_options_as_in_the_main_process() -> None:
         assert list(map_ordered(spelled, ["max_minutes", "keep"], workers)) == ["--max-minutes", "--keep"]
 
 
+def test_messages_of_workers_of_a_scheduler_name_options_likewise(cluster: LocalCluster) -> None:
+    with options_spelled_as_flags(), start_workers("killed", scheduler=cluster.scheduler_address) as workers:
+        assert next(map_ordered(spelled, ["max_minutes"], workers)) == "--max-minutes"
+
+
 def test_an_error_of_a_task_says_where() -> None:
     """The exception of a task names its origin, although tracebacks and some exceptions cannot be pickled."""
     with start_workers("killed", 2) as workers:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import shutil
 import sys
 
 from phrasescore.cli import main as phrasescore
 from phrasescore.cli.options import add_path
-from phrasescore.model_files import TRAINING_STATE, WEIGHTS
+from phrasescore.model_files import CHECKPOINT, TRAINING_STATE, WEIGHTS
 
 PHRASE_COUNT = "2.718"
 """The value that Moses' `consolidate --PhraseCount` writes in every line."""
@@ -75,13 +74,13 @@ def _annotate(args: argparse.Namespace) -> int:
     table, output = (f"{name.removesuffix('.gz')}.gz" for name in (args.input, args.output))
     # The commands load the plugins, so that `run` reports their errors to EMS.
     plugins = [word for path in args.plugin_files for word in ("--plugin", str(path))]
-    # An interrupted training has weights, too; its state file shows that it is unfinished and must be resumed.
-    has_ready_network = (args.model / WEIGHTS).exists() and not (args.model / TRAINING_STATE).exists()
+    # An interrupted training has weights, too; its checkpoint shows that it is unfinished and must be resumed.
+    has_ready_network = (args.model / WEIGHTS).exists() and not (args.model / TRAINING_STATE / CHECKPOINT).exists()
     if args.train is not None and not has_ready_network:
         code = phrasescore(["train", table, "-o", str(args.model), "--quiet", *plugins, *args.train])
         if code:
             return code
-        # The network is ready: without its state, other options or another table do not train it again.
-        shutil.rmtree(args.model / TRAINING_STATE)
+        # The network is ready: without its checkpoint, other options or another table do not train it again.
+        (args.model / TRAINING_STATE / CHECKPOINT).unlink()
     options = ["--replace-last", PHRASE_COUNT, "--quiet", *plugins]
     return phrasescore(["annotate", table, "-m", str(args.model), "-o", output, *options])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -189,8 +190,9 @@ class _ShortUsage(argparse.HelpFormatter):
         parts = [_form_of(positional, []), _form_of([others, *options], either)]
         if any(isinstance(one, argparse._SubParsersAction) for one in positional):
             parts.reverse()
-        text = " ".join(("%(prog)s", *(part.replace("%", "%%") for part in parts if part)))
-        super().add_usage(text, actions, groups, prefix)
+        text = " ".join(part for part in (self._prog, *parts) if part)
+        wrapped = textwrap.fill(text, self._width - len("usage: "), subsequent_indent="    ", break_long_words=False)
+        super().add_usage(wrapped.replace("%", "%%"), actions, groups, prefix)
 
 
 def _form_of(actions: Sequence[argparse.Action], groups: Sequence[argparse._MutuallyExclusiveGroup]) -> str:

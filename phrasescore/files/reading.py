@@ -65,8 +65,9 @@ def real_path(path: str | Path) -> Path:
 def is_device_or_pipe(path: str | Path) -> bool:
     """Return whether a path is a device or pipe, such as `/dev/null` or the `/dev/fd/63` of the shell's `>(...)`.
 
-    So is a name of standard output, even if that is a file, because a command must not replace a file to which its
-    shell appends. Pass the path as the user gave it: an anonymous pipe resolves to a path that does not exist.
+    Names of standard output and standard error count as devices even if these are files, because a command must not
+    replace a file to which its shell appends. Pass the path as the user gave it: an anonymous pipe resolves to a path
+    that does not exist.
     """
     if str(path) in DESCRIPTORS:
         return True

@@ -38,7 +38,7 @@ class AnnotateConfig(Section):
     )
     only_sources_in: tuple[Path, ...] = option(
         (),
-        "keep only lines whose source phrase, of at most 20 words, occurs in these tokenised texts",
+        "keep only lines whose source phrase has at most 20 words and occurs in these tokenised texts",
         metavar="FILE",
     )
     limit: int | None = option(None, "stop after the first N lines", minimum=1)

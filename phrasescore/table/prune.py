@@ -71,7 +71,11 @@ class PruneConfig(Section):
     threshold: str | None = option(
         None, "keep lines with at least this value: a number, alpha+epsilon or alpha-epsilon", metavar="X"
     )
-    top: int | None = option(None, "keep at most the best N lines of each source phrase", minimum=1)
+    top: int | None = option(
+        None,
+        "keep at most the best N lines of each source phrase, whose lines must be together, as Moses writes them",
+        minimum=1,
+    )
     on_error: Literal["stop", "keep"] = option("stop", "at a faulty line: stop, or keep the line")
     restart: bool = option(False, "discard the work of an interrupted run; do not resume it", is_switch=True)
     processes: int | None = option(None, "number of processes (default: all cores; on GPUs, one per GPU)", minimum=1)

@@ -31,11 +31,11 @@ from phrasescore.files import (
     write_atomically,
 )
 from phrasescore.files.tensors import DamagedError, open_tensors, write_tensors
-from phrasescore.model_files import CONFIG, METRICS, TRAINING_STATE, WEIGHTS, model_kind
+from phrasescore.model_files import CHECKPOINT, CONFIG, METRICS, TRAINING_STATE, WEIGHTS, model_kind
 from phrasescore.model_folder import save_weights
 from phrasescore.training.ranks import ALONE, Ranks
 
-_CHECKPOINT, _LOCK = "checkpoint.safetensors", "lock"
+_LOCK = "lock"
 
 
 class RunFolder:
@@ -44,7 +44,7 @@ class RunFolder:
     def __init__(self, path: Path, *, is_taken: bool = False) -> None:
         """Lock the folder, unless the first rank of the run has locked it."""
         self.path = path
-        self.checkpoint, self.metrics = path / TRAINING_STATE / _CHECKPOINT, path / METRICS
+        self.checkpoint, self.metrics = path / TRAINING_STATE / CHECKPOINT, path / METRICS
         self.release: Callable[[], object] = lambda: None
         if not is_taken:
             message = f"{path}: another run is training in this folder; wait for it or give another"
@@ -88,7 +88,7 @@ def _check(folder: Path, restart: bool, kind: str) -> None:
         raise UserError(f"{folder}: is not empty and holds no model; give a new folder")
     if (folder / CONFIG).exists() and model_kind(folder) != kind:
         raise UserError(f"{folder}: holds a network of the kind {model_kind(folder)}; give another folder")
-    if not restart and (folder / WEIGHTS).exists() and not (folder / TRAINING_STATE / _CHECKPOINT).exists():
+    if not restart and (folder / WEIGHTS).exists() and not (folder / TRAINING_STATE / CHECKPOINT).exists():
         raise UserError(
             f"{folder}: holds a network but not the state of its training; give another folder, or "
             f"{spelled('restart')} to replace it"

@@ -98,9 +98,7 @@ class TrainingConfig:
         minimum=0,
         auto=True,
     )
-    seed: int = option(
-        1, "seed of the weights, the held-out data and the order of the batches", minimum=0, maximum=(1 << 32) - 1
-    )
+    seed: int = option(1, "seed of all random numbers of the training", minimum=0, maximum=(1 << 32) - 1)
 
 
 def fixed_values(*sections: Section) -> dict[str, Any]:

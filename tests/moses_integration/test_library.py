@@ -103,7 +103,7 @@ def test_values_are_checked_as_on_the_command_line(dev: dict[str, Any], tmp_path
         smt.tune(INI, tmp_path / "out.ini", **dev, iterations=1)
     with pytest.raises(phrasescore.UserError, match=r"nowhere\.ini: cannot be read"):
         smt.tune("nowhere.ini", tmp_path / "out.ini", **dev)
-    with pytest.raises(phrasescore.UserError, match=r"^output: is no file that can be read again"):
+    with pytest.raises(phrasescore.UserError, match=r"^output: is a stream or a device, which cannot be read again"):
         smt.decode(INI, dev["source"], "-", **ALONE)
     assert capfd.readouterr() == ("", "")
 

@@ -29,13 +29,6 @@ def test_without_regard_to_capitals(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert lower.split()[1:4] == ["100.00", "±", "0.00"]
 
 
-def test_a_translation_is_no_reference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    other = tmp_path / "other"
-    other.write_text((MINI / "dev.fr").read_text())
-    assert main(["evaluate", str(MINI / "dev.en"), "--reference", str(MINI / "dev.fr"), str(MINI / "dev.en")]) == 2
-    assert "dev.en: is a translation and a reference; give the translations before" in capsys.readouterr().err
-
-
 def test_several_systems_in_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reference, worse, same = MINI / "dev.fr", tmp_path / "worse", tmp_path / "same"
     worse.write_text(reference.read_text().replace("la ", "le "))

@@ -77,7 +77,8 @@ def running(*arguments: str | Path, seconds: int = 100, errors: int = 0) -> Iter
     try:
         yield RunningServer(found[1].decode(), process)
     finally:
-        process.send_signal(signal.SIGINT)
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
         _, messages = process.communicate()
     assert process.returncode == 130, messages
     *printed, last = messages.splitlines()

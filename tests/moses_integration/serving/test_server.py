@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import psutil
 import pytest
 
 from moses_integration.cli import main
@@ -204,10 +205,14 @@ def test_a_server_that_is_stopped_says_so() -> None:
         ThreadPoolExecutor() as clients,
     ):
         body = json.dumps({"text": "the black dogs " * 20_000, "prepared": True}).encode()
-        waiting = clients.submit(server.post, body)
-        time.sleep(2)
+        workers = [psutil.Process(number) for number in server.workers()]
+        before = sum(worker.cpu_times().user for worker in workers)
+        request = clients.submit(server.post, body)
+        while sum(worker.cpu_times().user for worker in workers) < before + 0.2:
+            time.sleep(0.05)
         server.process.send_signal(signal.SIGINT)
-        assert waiting.result() == (503, {"error": "the server is being stopped"})
+        assert request.result() == (503, {"error": "the server is being stopped"})
+        server.process.wait()
 
 
 def test_clients_of_mosesserver_work(server: RunningServer, decoded: tuple[list[str], Path]) -> None:
