@@ -25,6 +25,7 @@ _SEPARATE = re.compile(r"(?:^|\s)[,،](?=\s|$)|(?:^|\s)[.。।]\s*$")
 _JOINED = re.compile(r"[^\s,][,،](?=\s|$)|[^\s.][.。।]\s*$")
 # The escapes of escape-special-chars.perl that HTML does not use.
 _ESCAPED = re.compile(r"&(?:apos|#91|#93|#124);")
+_UNESCAPED = re.compile(r"['\[\]|]")
 
 
 @dataclass
@@ -36,6 +37,8 @@ class TextForm:
     joined: int = 0
     """Commas and final full stops that are joined to a word, as in plain text."""
     escapes: int = 0
+    unescaped: int = 0
+    """Characters that Moses escapes."""
     cased: int = 0
     with_capitals: int = 0
 
@@ -43,6 +46,7 @@ class TextForm:
         self.separate += len(_SEPARATE.findall(text))
         self.joined += len(_JOINED.findall(text))
         self.escapes += len(_ESCAPED.findall(text))
+        self.unescaped += len(_UNESCAPED.findall(text))
         self.cased += text.lower() != text.upper()
         self.with_capitals += text.lower() != text
 
@@ -53,6 +57,11 @@ class TextForm:
         return True if self.separate >= needed else False if self.joined >= needed else None
 
     @property
+    def is_escaped(self) -> bool | None:
+        """Whether the text has Moses' escapes, None if it has neither escapes nor such characters, or both."""
+        return None if bool(self.escapes) == bool(self.unescaped) else self.escapes > 0
+
+    @property
     def is_lower_cased(self) -> bool:
         """Whether the text clearly has no capitals."""
         return self.cased >= _MIN_LINES and self.with_capitals == 0
@@ -60,7 +69,7 @@ class TextForm:
     def difference(self, other: TextForm) -> str | None:
         if {self.is_tokenised, other.is_tokenised} == {True, False}:
             return "one is tokenised and the other is plain text"
-        if (self.escapes > 0) != (other.escapes > 0):
+        if {self.is_escaped, other.is_escaped} == {True, False}:
             return "one has Moses' escapes, as &apos;, and the other has none"
         if self.is_lower_cased != other.is_lower_cased and min(self.cased, other.cased) >= _MIN_LINES:
             return "one has capitals and the other has none"

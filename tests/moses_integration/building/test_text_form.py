@@ -65,7 +65,12 @@ def test_training_text_without_capitals(tmp_path: Path) -> None:
         (PLAIN, PLAIN, None),
         (PLAIN, TOKENISED, "one is tokenised and the other is plain text"),
         (PLAIN, [line.lower() for line in PLAIN], "one has capitals and the other has none"),
-        (PLAIN, [f"{line} &apos;" for line in PLAIN], "one has Moses' escapes, as &apos;, and the other has none"),
+        (
+            [f"{line} '" for line in PLAIN],
+            [f"{line} &apos;" for line in PLAIN],
+            "one has Moses' escapes, as &apos;, and the other has none",
+        ),
+        (PLAIN, [f"{line} &apos;" for line in PLAIN], None),
         (PLAIN, PLAIN[:3], None),
         (["a small text"] * 20, ["a small text"] * 19, None),
         (PLAIN, [], None),
