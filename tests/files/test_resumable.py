@@ -404,7 +404,7 @@ def test_the_permissions_are_those_of_the_old_file(tmp_path: Path, mode: int) ->
         if stop_before:
             with pytest.raises(KeyboardInterrupt):
                 write(path, stop_before=stop_before)
-            assert {stat.S_IMODE(file.stat().st_mode) for file in hidden_files(tmp_path)} == {0o600}
+            assert {stat.S_IMODE(file.stat().st_mode) for file in hidden_files(tmp_path)} == {mode | 0o600}
         else:
             write(path)
     assert stat.S_IMODE(path.stat().st_mode) == mode
