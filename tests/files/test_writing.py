@@ -108,7 +108,10 @@ def test_a_pipe_without_a_name_is_written_to() -> None:
 
 def test_a_file_that_is_standard_output_is_appended_to(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    script = "from phrasescore.files import open_output\nwith open_output('/dev/stdout') as out: out.write(b'two\\n')"
+    script = (
+        "from phrasescore.files import is_stream, open_output\nassert is_stream('/dev/stdout')\n"
+        "with open_output('/dev/stdout') as out: out.write(b'two\\n')"
+    )
     with path.open("w") as stream:
         stream.write("one\n")
         stream.flush()
