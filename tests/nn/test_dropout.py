@@ -32,6 +32,7 @@ def dropped(config: ModelConfig) -> set[tuple[str, int, float]]:
             def note(
                 module: nn.Dropout, given: tuple[Tensor], output: Tensor, name: str = name.removesuffix(".dropout")
             ) -> None:
+                assert given[0].all(), "the input has zeros, so it has had dropout already"
                 found.add((name, given[0].shape[-1], module.p))
 
             module.register_forward_hook(note)
