@@ -51,6 +51,8 @@ class Step:
 
     start: int
     end: int
+    option: int
+    """Index among the options of the sentence."""
     target: TargetPhrase
 
 
@@ -210,8 +212,9 @@ class SearchGraph:
         sums = np.zeros((len(found), self._model.width))
         np.add.at(sums, derivation_L, values_LF)
         start_L, end_L = self.options.start_O[option_L], self.options.end_O[option_L]
-        targets = [self.options.targets[option] for option in option_L.tolist()]
-        steps = iter(map(Step, start_L.tolist(), end_L.tolist(), targets))
+        options = option_L.tolist()
+        targets = [self.options.targets[option] for option in options]
+        steps = iter(map(Step, start_L.tolist(), end_L.tolist(), options, targets))
         return [
             Derivation(tuple(islice(steps, len(way))), score, values_F)
             for (score, way), values_F in zip(found, sums, strict=True)

@@ -13,15 +13,14 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
 from moses_integration.building.preparation import SystemText
 from moses_integration.decoder.declaration import load_model
-from moses_integration.decoder.graph import Derivation
-from moses_integration.decoder.phrases import TargetPhrase, Words, words_of
+from moses_integration.decoder.graph import Derivation, Step
+from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import read_settings
 from moses_integration.decoder.tables import MappedPhrases
@@ -110,13 +109,7 @@ class LoadedSystem:
             return [collect_options(self._model, words, self._settings.longest_phrase) for words in sentences]
         positions = self._in_context.positions(sentences)
         column = TextColumn.of(positions, values_now(self._scorer, positions), self._scorer.context_column)
-        found = [self._in_context.options(words, column.of_sentence(i)) for i, words in enumerate(sentences)]
-        return [replace(options, targets=self._targets(options)) for options in found]
-
-    def _targets(self, options: Options) -> list[TargetPhrase]:
-        """Return the targets with all columns as their scores, because the results show them."""
-        pairs = zip(options.targets, options.values_OF[:, self._table].tolist(), strict=True)
-        return [one if one.scores is None else replace(one, scores=tuple(scores)) for one, scores in pairs]
+        return [self._in_context.options(words, column.of_sentence(i)) for i, words in enumerate(sentences)]
 
     def _words(self, sentence: Sentence, limits: Limits) -> Words:
         try:
@@ -139,22 +132,19 @@ class LoadedSystem:
     def _translate(self, sentence: Sentence, words: Words, options: Options) -> Result:
         graph = Search(self._model, self._settings, words, options).run(sentence.nbest > 0)
         found = graph.n_best(max(1, sentence.nbest), sentence.distinct and sentence.nbest > 0)
-        spans = list(zip(options.span_start_S.tolist(), options.span_end_S.tolist(), strict=True))
-        targets = {span: options.targets[slice(*options.span_first_S[i : i + 2])] for i, span in enumerate(spans)}
         # A distortion limit may leave no derivation.
-        best = self._described(found[0], sentence) if found else _NOTHING
-        if sentence.options:
-            for phrase in best["phrases"]:
-                start, end = phrase["source"]
-                phrase["options"] = self._described_options(words[start:end], targets[start, end - 1])
+        best = self._described(found[0], options, sentence) if found else _NOTHING
+        if sentence.options and found:
+            for phrase, step in zip(best["phrases"], found[0].steps, strict=True):
+                phrase["options"] = self._described_options(words[step.start : step.end + 1], options, step)
         return {
             **best,
             "source": _texts(words),
             "unknown": options.copied_words(),
-            "nbest": [self._described(one, sentence) for one in found[: sentence.nbest]],
+            "nbest": [self._described(one, options, sentence) for one in found[: sentence.nbest]],
         }
 
-    def _described(self, derivation: Derivation, sentence: Sentence) -> Result:
+    def _described(self, derivation: Derivation, options: Options, sentence: Sentence) -> Result:
         line = b" ".join(derivation.words)
         if not sentence.is_prepared and self._text is not None:
             [line] = self._text.settings.detokenise([line])
@@ -166,7 +156,7 @@ class LoadedSystem:
                     "source": [step.start, step.end + 1],
                     "target": [first, end],
                     "alignment": [[step.start + i, first + j] for i, j in sorted(step.target.alignment)],
-                    "columns": self._probabilities(step.target),
+                    "columns": self._probabilities(options, step.option),
                 }
             )
             first = end
@@ -178,9 +168,14 @@ class LoadedSystem:
             "features": {one.label: derivation.values_F[model.columns[one.label]].tolist() for one in model.features},
         }
 
-    def _described_options(self, source: Words, targets: Sequence[TargetPhrase]) -> list[Result]:
+    def _described_options(self, source: Words, options: Options, step: Step) -> list[Result]:
+        """Return the options of the span that a step covers."""
+        same_span_O = (options.start_O[:-1] == step.start) & (options.end_O[:-1] == step.end)
+        numbers = same_span_O.nonzero()[0].tolist()
+        targets = [options.targets[number] for number in numbers]
         described: list[Result] = [
-            {"words": _texts(target.words), "columns": self._probabilities(target)} for target in targets
+            {"words": _texts(target.words), "columns": self._probabilities(options, number)}
+            for number, target in zip(numbers, targets, strict=True)
         ]
         if self._scorer is not None and targets[0].scores is not None:
             network_words = (self._scorer.factors or SURFACE).network_words
@@ -192,8 +187,12 @@ class LoadedSystem:
                 one["without_sentence"] = math.exp(log_prob)
         return described
 
-    def _probabilities(self, target: TargetPhrase) -> dict[str, float]:
-        return {name: math.exp(value) for name, value in zip(self._columns, target.scores or (), strict=False)}
+    def _probabilities(self, options: Options, number: int) -> dict[str, float]:
+        """Return the columns of an option; a copied word has none."""
+        if options.targets[number].scores is None:
+            return {}
+        values = options.values_OF[number, self._table].tolist()
+        return {name: math.exp(value) for name, value in zip(self._columns, values, strict=True)}
 
 
 def _text(line: bytes) -> str:

@@ -45,7 +45,9 @@ def score_derivations(
         for d, row_L, values_F in zip(
             members, option_DL.tolist(), _values(model, options, begin, option_DL), strict=True
         ):
-            steps = tuple(Step(s.start, s.end, options.targets[o]) for s, o in zip(derivations[d], row_L, strict=True))
+            steps = tuple(
+                Step(s.start, s.end, int(o), options.targets[o]) for s, o in zip(derivations[d], row_L, strict=True)
+            )
             scored[d] = Derivation(steps, float(values_F @ model.weights_F), values_F)
     return [scored[d] for d in range(len(derivations))]
 

@@ -55,14 +55,14 @@ def tuner(
 
 def test_lists_have_few_digits_of_a_neural_language_model_and_all_of_others() -> None:
     features = [NeuralLanguageModelFeature("CSLM0", Path("rnn"), Path("lm.arpa")), WordPenalty("WordPenalty0")]
-    found = Derivation((Step(0, 0, TargetPhrase((b"un",))),), -3.0, np.array([-1.23456789, -1.23456789]))
+    found = Derivation((Step(0, 0, 0, TargetPhrase((b"un",))),), -3.0, np.array([-1.23456789, -1.23456789]))
     graph = Mock(n_best=Mock(return_value=[found]))
     listed = tune._Listing(10, [(b"un",)])(0, (b"a",), LogLinearModel(features), graph)
     assert listed.features_KF.tolist() == [[-1.2346, -1.23456789]]
 
 
 def test_a_copied_word_is_the_word_for_bleu_whatever_its_name() -> None:
-    found = Derivation((Step(0, 0, TargetPhrase((tag_word(b"un", 0, 3),))),), -3.0, np.array([-1.0]))
+    found = Derivation((Step(0, 0, 0, TargetPhrase((tag_word(b"un", 0, 3),))),), -3.0, np.array([-1.0]))
     listing = tune._Listing(10, [(b"un",)])
     listed = listing(0, (b"a",), LogLinearModel([WordPenalty("W")]), Mock(n_best=Mock(return_value=[found])))
     assert listed.best_9.tolist() == bleu_statistics((b"un",), [b"un"])[0].tolist()
