@@ -57,7 +57,8 @@ class SentenceConfig:
 
     subwords: int | None = setting(
         None,
-        "size of a joint vocabulary of subwords of both sides, learnt from the text by byte-pair encoding; None: words",
+        "size of a joint vocabulary of subwords of both sides, learnt from the text by byte-pair encoding; "
+        "without it, the network reads words",
         minimum=3,
     )
     min_count: int = setting(1, "minimum count of a word of the vocabulary", minimum=1)

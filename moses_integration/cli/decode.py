@@ -39,7 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     system_options.add_prepared_option(parser)
     system_options.add_toolkit_options(parser)
     system_options.add_in_context_option(
-        parser, "new folder of the network that INI was tuned with", "its folder when INI was tuned"
+        parser, "folder of the network that INI was tuned with, if it has moved", "its folder when INI was tuned"
     )
     options.add_quiet_option(parser)
     parser.set_defaults(run=run)

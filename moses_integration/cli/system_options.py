@@ -77,7 +77,8 @@ def add_ini_output(parser: argparse.ArgumentParser) -> None:
 
 def add_toolkit_options(parser: argparse.ArgumentParser) -> None:
     """Add --toolkit, --processes and --scheduler."""
-    text = "installed Moses or embedded toolkit; auto: Moses if MOSES_HOME is set or `moses` is on the PATH"
+    text = "installed Moses or embedded toolkit; auto: embedded with --scheduler, else Moses if MOSES_HOME is set or "
+    text += "`moses` is on the PATH"
     toolkits = ("auto", "moses", "embedded")
     parser.add_argument("--toolkit", choices=toolkits, default="auto", help=f"{text} (default: %(default)s)")
     options.add_sharing_options(parser)

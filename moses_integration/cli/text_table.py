@@ -22,7 +22,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "text-table",
         help="write a per-text phrase table and the indexed text",
         description="Write the system of one text for Moses: tables with a line per phrase pair and position, and the "
-        "indexed text. `strip-tags` removes the tags from its output. `tune` and `decode` do all this automatically.",
+        "indexed text. `strip-tags` removes the tags from the translations of Moses. "
+        "`tune` and `decode` do all this automatically.",
         examples=(
             "phrasescore-smt text-table system/tuned.ctx.ini --source test.en -o test.indexed",
             "moses -f test.indexed/moses.ini < test.indexed/text | phrasescore-smt strip-tags > test.tokens",

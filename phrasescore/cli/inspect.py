@@ -92,8 +92,8 @@ def _print(phrase: bytes, direction: Direction, found: Inspection, top: int) -> 
             console.print(Text(f"  {cosine:5.3f}  {_shown(text)}"))
     if found.candidates:
         column, name = PROBABILITY[direction]
-        best = f"of {found.candidates:,} the best {top} by network and by table"
-        section(f"Targets in the table, {best} (ln of score {column}, {name})", "   table     RNN  RNN, word by word")
+        best = f"the best {top} of {found.candidates:,} by network and by table"
+        section(f"Targets in the table: {best} (ln of score {column}, {name})", "   table     RNN  RNN, word by word")
     else:
         absent = "The table has no line with this phrase; the" if found.compared else "The"
         section(f"{absent} best {len(found.targets)} targets by beam search", "     RNN  RNN, word by word")

@@ -61,7 +61,7 @@ def _add_train(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "cho2014: the paper's settings; small: minutes on two CPU cores for a text of half a million words"
     text += " (default: %(default)s)"
     parser.add_argument("--preset", choices=presets, default=LM_DEFAULT_PRESET, help=text)
-    text = "tokenised text whose perplexity decides when to stop (default: some held-out sentences)"
+    text = "tokenised text whose perplexity selects the weights and can end the training (default: held-out sentences)"
     options.add_path(parser, "--validation", "TEXT", text)
     _add_source_options(parser, "--", "the text")
     _add_source_options(parser, "--validation-", "the validation text")

@@ -36,14 +36,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_path(parser, "table", "TABLE", text, type=path_or_standard_stream, nargs="?")
     defaults = "small; for sentences attention; with --alignment context"
     parser.add_argument("--preset", choices=presets, help=f"settings to start from (default: {defaults})")
-    text = "phrase table from other sentences, whose loss selects the weights and ends the training"
+    text = "phrase table from other sentences, whose loss selects the weights and can end the training"
     add_path(parser, "--validation", "TABLE", text)
     group = parser.add_argument_group("parallel text, instead of a table")
     for name, metavar, meaning in (
         ("--source", "TEXT", "source sentences, one a line, tokenised"),
         ("--target", "TEXT", "their translations"),
         ("--alignment", "POINTS", "their word alignment, in the Pharaoh format, for a network of phrases in context"),
-        ("--validation-source", "TEXT", "other source sentences, whose loss selects the weights and ends the training"),
+        (
+            "--validation-source",
+            "TEXT",
+            "other source sentences, whose loss selects the weights and can end the training",
+        ),
         ("--validation-target", "TEXT", "their translations"),
         ("--validation-alignment", "POINTS", "their word alignment"),
     ):

@@ -70,7 +70,8 @@ class ModelConfig:
     feed_context: bool = setting(True, "feed c to every step and to the readout, not only to the initial state")
     feed_word: bool = setting(True, "feed the previous word to every step and to the readout")
     attention: str = setting(
-        NO_ATTENTION, "dot, general, scaled or concat: c is a weighted mean of the encoder's states at each step"
+        NO_ATTENTION,
+        "none, dot, general, scaled or concat: with attention, c is a weighted mean of the states of the encoder",
     )
     attention_order: AttentionOrder = setting(
         "after", "attention queries with the new state, after the step (Luong), or the old one, before it (Bahdanau)"

@@ -71,7 +71,7 @@ TUTORIAL = {**PLAIN, "feed_context": True, "readout": "word-state-context"}
 TUTORIALS = ("tutorial", "always teacher-forced", "larger weights at the start", "and a falling learning rate")
 SIMPLEST = {**PLAIN, **RNN, "share_units": True, "feed_word": False}
 SEPARATE = {**SIMPLEST, "share_units": False}
-LADDER = {**PLAIN, **LSTM, **STACKED}
+LUONG = {**PLAIN, **LSTM, **STACKED}
 GLOBAL = {"attention": "general", "readout": "attentional"}
 HALVES = {**PLAIN, "directions": "halves", "readout": "attentional"}
 BAHDANAU = {
@@ -98,12 +98,12 @@ NO_CONTEXT = {"summary": False, "feed_context": False}
 FORMS: dict[str, dict[str, dict[str, Any]]] = {
     "tutorial": dict.fromkeys(TUTORIALS, TUTORIAL),
     "luong": {
-        "base": LADDER,
-        "+ reverse": {**LADDER, "reverse_source": True},
-        "+ dropout": {**LADDER, "reverse_source": True},
-        "+ attention": {**LADDER, **GLOBAL, "reverse_source": True},
-        "+ input feeding": {**LADDER, **GLOBAL, "reverse_source": True, "input_feeding": True},
-        "simple-nmt": {**LADDER, **GLOBAL, "directions": "halves", "input_feeding": True},
+        "base": LUONG,
+        "+ reverse": {**LUONG, "reverse_source": True},
+        "+ dropout": {**LUONG, "reverse_source": True},
+        "+ attention": {**LUONG, **GLOBAL, "reverse_source": True},
+        "+ input feeding": {**LUONG, **GLOBAL, "reverse_source": True, "input_feeding": True},
+        "simple-nmt": {**LUONG, **GLOBAL, "directions": "halves", "input_feeding": True},
     },
     "lecture": {
         "simplest": SIMPLEST,
@@ -162,15 +162,15 @@ DOCUMENTED = {
         **HALVES, "attention": "concat", "attention_order": "before"
     },
     "attention before the step (Bahdanau et al.)": BAHDANAU,
-    "base (Luong et al.)": {**LADDER, "encoder_layers": 4, "decoder_layers": 4},
-    "+ reverse": {**LADDER, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True},
-    "+ dropout": {**LADDER, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True},
-    "+ attention": {**LADDER, **GLOBAL, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True},
+    "base (Luong et al.)": {**LUONG, "encoder_layers": 4, "decoder_layers": 4},
+    "+ reverse": {**LUONG, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True},
+    "+ dropout": {**LUONG, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True},
+    "+ attention": {**LUONG, **GLOBAL, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True},
     "+ input feeding": {
-        **LADDER, **GLOBAL, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True, "input_feeding": True
+        **LUONG, **GLOBAL, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True, "input_feeding": True
     },
     "the code of simple-nmt": {
-        **LADDER, **GLOBAL, "encoder_layers": 4, "decoder_layers": 4, "directions": "halves", "input_feeding": True
+        **LUONG, **GLOBAL, "encoder_layers": 4, "decoder_layers": 4, "directions": "halves", "input_feeding": True
     },
 }  # fmt: skip
 
