@@ -26,7 +26,6 @@ from phrasescore.scoring.annotate import annotate as annotate_table
 from phrasescore.scoring.annotate_config import AnnotateConfig
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import (
-    PER_WORD,
     Column,
     GivenPairs,
     GivenPhrases,
@@ -202,7 +201,6 @@ def score(
     model: PhraseScorer | str | Path,
     *,
     column: str | None = None,
-    per_word: bool = False,
     progress: Progress = lambda scored, words: None,
 ) -> Floats:
     """Score phrase pairs, [N]; an encoder-decoder returns ln p(target | source), end symbol included.
@@ -214,12 +212,12 @@ def score(
     Args:
         pairs: source and target phrases, `str` or `bytes`; or a DataFrame with the columns `source` and `target`.
         model: a scorer, or a model folder.
-        column: the column to return, one of `model.columns`, such as `unknown-target`; None for the first.
-        per_word: return the column `per-word`: ln p divided by the number of predicted words plus one.
+        column: the column to return, one of `model.columns`, such as `per-word` (ln p divided by the number of
+            predicted words plus one) or `unknown-target`; None for the first.
         progress: called periodically with the number of pairs scored and the counts of their words.
     """
     scorer = _loaded(model)
-    columns = [_column_of(scorer, column, per_word=per_word)]
+    columns = [_column_of(scorer, column)]
 
     def scores() -> Iterator[Scores]:
         for some in chunks(clean_pairs(pairs, scorer.factors), _OCCURRENCES_AT_ONCE):
@@ -234,7 +232,6 @@ def score_in_context(
     model: PhraseScorer | str | Path,
     *,
     column: str | None = None,
-    per_word: bool = False,
     progress: Progress = lambda scored, words: None,
 ) -> Floats:
     """Score phrases in context, [N]: ln p(target | source phrase, its sentence), end symbol included.
@@ -248,12 +245,11 @@ def score_in_context(
             columns `sentence`, `start`, `end` and `target`.
         model: a scorer in context, or its model folder.
         column: the column to return, as for `score`.
-        per_word: as for `score`.
         progress: as for `score`.
     """
     scorer = _loaded(model)
     require_in_context(scorer)
-    columns = [_column_of(scorer, column, per_word=per_word)]
+    columns = [_column_of(scorer, column)]
     some = chunks(clean_phrases(phrases), _OCCURRENCES_AT_ONCE)
     return _values_of((scorer.score(in_sentences(phrases), columns) for phrases in some), progress)
 
@@ -274,11 +270,7 @@ def word_scores(pairs: GivenPairs, model: PhraseScorer | str | Path) -> list[Flo
     return found
 
 
-def _column_of(scorer: PhraseScorer, name: str | None, *, per_word: bool) -> Column:
-    if per_word and name is not None:
-        raise UserError(f"per_word: is the column `{PER_WORD.name}`, and column is {name!r}; leave one of them out")
-    if per_word:
-        return scorer.column(PER_WORD.name)
+def _column_of(scorer: PhraseScorer, name: str | None) -> Column:
     return scorer.columns[0] if name is None else scorer.column(name)
 
 

@@ -125,10 +125,8 @@ def test_scores_are_those_of_words_and_may_be_a_word_s(scorer: phrasescore.Phras
     words = phrasescore.word_scores(pairs, scorer)
     assert [len(one) for one in words] == [3, 2, 2, 1]
     assert [one.sum() for one in words] == pytest.approx(whole, abs=1e-4)
-    assert phrasescore.score(pairs, scorer, per_word=True) == pytest.approx([one.mean() for one in words], abs=1e-4)
+    assert phrasescore.score(pairs, scorer, column="per-word") == pytest.approx([one.mean() for one in words], abs=1e-4)
     assert phrasescore.word_scores([], scorer) == []
-    with pytest.raises(phrasescore.UserError, match="per_word: is the column `per-word`, and column is 'score'"):
-        phrasescore.score(pairs, scorer, column="score", per_word=True)
 
 
 def test_phrases_of_many_sentences_are_scored_at_once(ctx: Path) -> None:
@@ -143,7 +141,7 @@ def test_phrases_of_many_sentences_are_scored_at_once(ctx: Path) -> None:
     assert len({*alone}) == 4
     assert phrasescore.score_in_context(phrases, scorer) == pytest.approx(alone, abs=1e-4)
     lengths = [len(target.split()) + 1 for _, _, target in phrases]
-    per_word = phrasescore.score_in_context(phrases, scorer, per_word=True)
+    per_word = phrasescore.score_in_context(phrases, scorer, column="per-word")
     assert per_word * lengths == pytest.approx(alone, abs=1e-4)
     assert phrasescore.score_in_context([], scorer).tolist() == []
 

@@ -19,7 +19,7 @@ from experiments.steps import Json
 from phrasescore.configuration import option
 from phrasescore.inspection import phrase_vectors, unit_length
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
-from phrasescore.scoring.occurrences import PER_WORD, SCORE, Occurrences
+from phrasescore.scoring.occurrences import PER_WORD, SCORE, Column, Occurrences
 
 LONG = 4
 """Minimum length of a long phrase in words: more than three, as in the paper."""
@@ -99,8 +99,9 @@ class Probes:
         if not rows:
             return {"pairs": 0}
         sources, targets, other_sources, other_targets = map(list, zip(*rows, strict=True))
-        true = self._score(sources, targets)
-        moved_target, moved_source = self._score(sources, other_targets), self._score(other_sources, targets)
+        true = pair_scores(self._scorer, sources, targets)
+        moved_target = pair_scores(self._scorer, sources, other_targets)
+        moved_source = pair_scores(self._scorer, other_sources, targets)
         vectors, moved = (unit_length(phrase_vectors(self._scorer, phrases)) for phrases in (sources, other_sources))
         return {
             "pairs": len(rows),
@@ -119,7 +120,7 @@ class Probes:
         if not rows:
             return {"pairs": 0}
         sources, targets, others = map(list, zip(*rows, strict=True))
-        true, wrong = self._score(sources, targets), self._score(sources, others)
+        true, wrong = pair_scores(self._scorer, sources, targets), pair_scores(self._scorer, sources, others)
         words = np.array([target.count(b" ") + 1 for target in targets])
         return {
             "pairs": len(rows),
@@ -146,7 +147,7 @@ class Probes:
         ]
         pairs, others = np.array([pair for pair, _ in rows], np.int64), [other for _, other in rows]
         sources, targets = self._texts(pairs)
-        true, noise = (self._score(sources, outputs, per_word=True) for outputs in (targets, others))
+        true, noise = (pair_scores(self._scorer, sources, outputs, PER_WORD) for outputs in (targets, others))
         half = len(true) // 2
         if not half:
             return {"pairs": len(true)}
@@ -176,7 +177,7 @@ class Probes:
             {
                 "table": np.log(self._table.probability_P[pairs]),
                 "network": pair_scores(self._scorer, sources, targets),
-                "network_per_word": pair_scores(self._scorer, sources, targets, per_word=True),
+                "network_per_word": pair_scores(self._scorer, sources, targets, PER_WORD),
                 "target_words": [len(target.split()) for target in targets],
             }
         )
@@ -212,20 +213,14 @@ class Probes:
         pairs = ((self._table.inputs[self._input_of_pair_P[pair]], self._table.outputs[pair]) for pair in drawn)
         return list(islice((pair for pair in pairs if wanted(*pair)), self._settings.pairs))
 
-    def _score(
-        self, sources: Sequence[bytes], targets: Sequence[bytes], *, per_word: bool = False
-    ) -> NDArray[np.float64]:
-        return pair_scores(self._scorer, sources, targets, per_word=per_word)
-
     def _random(self, stream: int) -> np.random.Generator:
         return np.random.default_rng([self._settings.seed, stream])
 
 
 def pair_scores(
-    scorer: EncoderDecoderScorer, sources: Sequence[bytes], targets: Sequence[bytes], *, per_word: bool = False
+    scorer: EncoderDecoderScorer, sources: Sequence[bytes], targets: Sequence[bytes], column: Column = SCORE
 ) -> NDArray[np.float64]:
-    """Return ln p of each pair, or its mean over the predicted symbols."""
-    column = PER_WORD if per_word else SCORE
+    """Return a column of each pair, [P]; by default ln p."""
     return scorer.score(Occurrences(sources, targets), [column]).first_N
 
 

@@ -9,13 +9,13 @@ from moses_integration.ini import add_columns, require_pairs_of, score_count
 from moses_integration.per_text.context_sections import networks_of
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_path
+from phrasescore.cli.parser import Subparsers
 from phrasescore.errors import UserError, spelled
 from phrasescore.files import require_rereadable, require_writable
 from phrasescore.text import counted
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "add-column",
         help="write a moses.ini that uses an annotated table",
@@ -32,7 +32,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command."""
     require_writable(args.output, inputs=(args.ini, args.table))
     require_rereadable(args.table, why="the ini will name it")
     reporter = Reporter(quiet=False)

@@ -10,12 +10,12 @@ from moses_integration.ini import add_feature, first_weight
 from moses_integration.per_text.context_sections import keep_option_weights, networks_of, with_columns
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.parser import Subparsers
 from phrasescore.files import require_writable
 from phrasescore.model_files import LANGUAGE_MODEL, read_description
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "add-lm",
         help="write a moses.ini that uses a neural language model",
@@ -33,7 +33,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command."""
     from moses_integration.decoder.cslm import NeuralLanguageModelFeature
     from moses_integration.decoder.declaration import declare_model
 

@@ -10,13 +10,13 @@ from moses_integration.building.system import BuildConfig, BuildInput, build_sys
 from moses_integration.cli.system_options import add_toolkit_options, toolkit_of
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import require_rereadable
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "build",
         help="build a system from parallel text",
@@ -52,7 +52,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command."""
     if args.alignment and not args.validation:
         given = f"with {spelled('alignment')}, which is of all lines, and without {spelled('validation')}"
         options.reject_without_effect(args, ["aligner", "longest_sentence"], given)

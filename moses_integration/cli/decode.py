@@ -10,14 +10,14 @@ from moses_integration.cli import system_options
 from moses_integration.prepared_text import prepare_text, work_folder, write_translations
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.parser import Subparsers
 from phrasescore.errors import UsageError, naming, spelled
 from phrasescore.files import STANDARD_STREAM, display_name, read_lines
 from phrasescore.vocabulary import WordCounts
 from phrasescore.words import split_words
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "decode",
         help="translate sentences",
@@ -46,7 +46,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command."""
     from moses_integration.toolkits.toolkit import NbestRequest
 
     nbest = NbestRequest(Path(args.nbest[0]), _size(args.nbest[1])) if args.nbest else None

@@ -13,14 +13,14 @@ import sys
 
 from phrasescore.cli import main as phrasescore
 from phrasescore.cli.options import add_path
+from phrasescore.cli.parser import Subparsers
 from phrasescore.model_files import CHECKPOINT, TRAINING_STATE, WEIGHTS
 
 PHRASE_COUNT = "2.718"
 """The value that Moses' `consolidate --PhraseCount` writes in every line."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "ems-hook",
         help="annotate the phrase table inside the experiment manager of Moses (EMS)",
@@ -50,7 +50,6 @@ def _words(text: str) -> list[str]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command."""
     try:
         code = _annotate(args)
     except SystemExit as end:

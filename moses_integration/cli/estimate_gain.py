@@ -12,12 +12,12 @@ from moses_integration.ini import MosesIni, Weights
 from moses_integration.prepared_text import prepare_dev_set, work_folder
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.parser import Subparsers
 from phrasescore.errors import UserError, naming, spelled
 from phrasescore.files import write_json
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "estimate-gain",
         help="estimate the BLEU gain of a column without tuning",
@@ -45,7 +45,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command."""
     from moses_integration.expected_bleu.gain import decode_candidates, estimate_gain
     from moses_integration.tuning.candidates import component_names
 

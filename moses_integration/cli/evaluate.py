@@ -11,11 +11,11 @@ from moses_integration.cli.system_options import add_reference_option
 from moses_integration.metrics import SEED, TOKENISERS, TRIALS, Evaluated, evaluate
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_path, add_switch
+from phrasescore.cli.parser import Subparsers
 from phrasescore.files import require_one_standard_input
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "evaluate",
         help="BLEU, chrF and TER of translations, and the significance of a difference",
@@ -35,7 +35,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command."""
     require_one_standard_input(*args.translations, *args.reference, args.baseline)
     log, texts = Reporter(quiet=False).log, (args.translations, args.reference, args.baseline)
     systems = evaluate(*texts, args.tokenise, args.lowercase, log=log)

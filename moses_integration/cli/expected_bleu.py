@@ -12,6 +12,7 @@ from moses_integration.ini import MosesIni
 from moses_integration.prepared_text import work_folder
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.parser import Subparsers
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import make_folder, real_path, require_rereadable
 from phrasescore.model_files import described
@@ -24,8 +25,7 @@ _FEWEST = 10
 """`expected_bleu.fitting.FEWEST`, without the time of its import."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "expected-bleu",
         help="train a phrase-pair model for expected BLEU (+XBLEU)",
@@ -53,7 +53,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command."""
     from moses_integration.decoder.declaration import declare_model
     from moses_integration.decoder.settings import read_settings
     from moses_integration.expected_bleu.fitting import train

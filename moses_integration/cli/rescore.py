@@ -13,6 +13,7 @@ from moses_integration.rescoring.features import FeatureSpec
 from moses_integration.tuning.tunings import WeightSearch, log_spread
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name, read_lines, require_one_standard_input, require_writable, write_lines
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from moses_integration.rescoring.rescorer import Rescorer
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "rescore",
         help="rescore n-best lists with networks",

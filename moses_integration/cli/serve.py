@@ -15,12 +15,12 @@ from phrasescore.cli.options import (
     add_processes_option,
     add_quiet_option,
 )
+from phrasescore.cli.parser import Subparsers
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.workers import available_cores
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "serve",
         help="translate over HTTP, with a page that explains translations",
@@ -48,7 +48,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command."""
     try:
         from moses_integration.serving.app import serve
     except ModuleNotFoundError as error:

@@ -6,12 +6,12 @@ import argparse
 
 from moses_integration.per_text.position_tags import strip_tags
 from phrasescore.cli.options import add_input, add_output
+from phrasescore.cli.parser import Subparsers
 from phrasescore.files import require_writable, write_lines
 from phrasescore.text import text_lines
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "strip-tags",
         help="remove position tags from translations",
@@ -25,7 +25,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command."""
     require_writable(args.output, inputs=[args.text])
     write_lines(args.output, map(strip_tags, text_lines(args.text)))
     return 0

@@ -11,13 +11,13 @@ from moses_integration.per_text.context_sections import networks_of, require_tun
 from moses_integration.prepared_text import prepare_text, work_folder
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.parser import Subparsers
 from phrasescore.errors import naming
 from phrasescore.files import display_name, require_one_standard_input
 from phrasescore.text import text_lines
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "text-table",
         help="write a per-text phrase table and the indexed text",
@@ -44,7 +44,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command."""
     from moses_integration.per_text.indexed_system import write_indexed_system
     from moses_integration.toolkits.moses_tables import check_features, require_moses_words
 

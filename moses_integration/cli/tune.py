@@ -13,12 +13,12 @@ from moses_integration.prepared_text import prepare_dev_set, work_folder
 from moses_integration.tuning.tunings import Tuning, TuningConfig, log_spread
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.errors import naming
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "tune",
         help="tune the weights on a dev set",
@@ -51,7 +51,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command."""
     from moses_integration.toolkits.toolkit import TuningRequest
     from moses_integration.tuning.checkpoint import TuningCheckpoint, tuning_fingerprint, tuning_inputs, write_report
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter, duration
+from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.errors import UsageError, spelled
 from phrasescore.files import (
@@ -37,8 +38,7 @@ _DOUBT = (
 )
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "annotate",
         help="append the scores of a network to a phrase table",
@@ -64,7 +64,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; return the exit code."""
     from phrasescore.scoring.annotate import annotate, report_on
     from phrasescore.scoring.estimate import estimate
 

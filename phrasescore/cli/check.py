@@ -10,6 +10,7 @@ from typing import Any
 
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_number, add_quiet_option, add_switch, add_table
+from phrasescore.cli.parser import Subparsers
 from phrasescore.files import finite
 from phrasescore.table.check import TableReport, check_table
 from phrasescore.text import counted
@@ -17,8 +18,7 @@ from phrasescore.text import counted
 _PROBLEMS_SHOWN = 20
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "check",
         help="report what is in a phrase table and what Moses would reject",
@@ -35,7 +35,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; return the exit code."""
     reporter = Reporter(quiet=args.quiet)
     with reporter.task("checking") as task:
         report = check_table(args.table, columns=args.num_features, limit=args.limit, progress=task.update)

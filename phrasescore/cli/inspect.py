@@ -11,6 +11,7 @@ from rich.text import Text
 
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.parser import Subparsers
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name, require_writable
 from phrasescore.model_files import files_of_models
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from phrasescore.inspection import Inspection
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "inspect",
         help="show what a network has learnt about a phrase",
@@ -48,7 +48,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; return the exit code."""
     from phrasescore.inspection import encoder_gates, inspect_phrase
 
     # Restore the bytes of the argument, whatever the locale.

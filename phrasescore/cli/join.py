@@ -6,11 +6,11 @@ import argparse
 
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_output, add_path, add_quiet_option
+from phrasescore.cli.parser import Subparsers
 from phrasescore.text import counted
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "join",
         help="join the shards of a table that `annotate --shard` wrote",
@@ -25,7 +25,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; return the exit code."""
     from phrasescore.scoring.shards import join_shards, without_descriptions
 
     shards = without_descriptions(args.shards)

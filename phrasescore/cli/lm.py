@@ -11,6 +11,7 @@ from typing import Any
 
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.training import add_training_options, given_layers, run_training
 from phrasescore.errors import UsageError, spelled
 from phrasescore.files import (
@@ -34,8 +35,7 @@ from phrasescore.training.settings import (
 )
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command and its subcommands."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "lm",
         help="train a neural language model, and score texts with it",
@@ -46,7 +46,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_score(commands)
 
 
-def _add_train(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_train(subparsers: Subparsers) -> None:
     presets = read_presets(LM_PRESETS)
     parser = subparsers.add_parser(
         "train",
@@ -91,7 +91,7 @@ def _with_source(args: argparse.Namespace, text: str, prefix: str = "") -> Path 
     return ParallelText(source, target, alignment)
 
 
-def _add_score(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_score(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "score",
         help="print ln p of each sentence of a text, or perplexities",

@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from phrasescore.cli.console import as_line, is_called
 from phrasescore.configuration import nearest, suggestion
@@ -55,8 +55,9 @@ class CommandParser(argparse.ArgumentParser):
         self.most_used, self.examples = most_used, examples
         self._given: set[argparse.Action] = set()
         self.settings: list[argparse.Action] = []
-        if most_used:
-            self.add_argument("--help-all", action=_HelpAll, help="show all options and exit")
+        # Without `most_used`, --help already lists all.
+        text = "show all options and exit" if most_used else argparse.SUPPRESS
+        self.add_argument("--help-all", action=_HelpAll, help=text)
 
     def add_setting(self, form: str, text: str) -> None:
         """Let --help-all list a setting that has no flag."""
@@ -163,6 +164,10 @@ class CommandParser(argparse.ArgumentParser):
         program, _, command = self.prog.partition(" ")
         page = _EXPERIMENTS if program == "python" else _DOCUMENTATION + (command and f"#{command.replace(' ', '-')}")
         return f"{examples}\ndocumentation: {page}\n"
+
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[CommandParser]"
+"""The parsers of the commands of a program, to which each command adds its own."""
 
 
 def _may_repeat(action: argparse.Action) -> bool:

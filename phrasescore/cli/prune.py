@@ -8,6 +8,7 @@ from pathlib import Path
 
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.files import STANDARD_STREAM, require_writable
 from phrasescore.model_files import files_of_models
@@ -15,8 +16,7 @@ from phrasescore.table.prune import PruneConfig, prune
 from phrasescore.text import counted
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "prune",
         help="drop the less useful lines of a phrase table",
@@ -44,7 +44,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; return the exit code."""
     config, reporter = PruneConfig(**given_options(args, PruneConfig)), Reporter(quiet=args.quiet)
     config.check(args.table, has_model=bool(args.models))
     reordering, smaller = args.reordering or (None, None)

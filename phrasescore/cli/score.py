@@ -9,6 +9,7 @@ from pathlib import Path
 
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_device_options, add_input, add_model_option, load_models
+from phrasescore.cli.parser import Subparsers
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.scoring.occurrences import Occurrences, clean_pairs
@@ -18,8 +19,7 @@ from phrasescore.vocabulary import WordCounts
 _PAIRS_AT_ONCE = 8192
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "score",
         help="score phrase pairs",
@@ -34,7 +34,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; return the exit code."""
     reporter = Reporter(quiet=False)
     scorer = load_models(args, reporter)
     words, place = WordCounts(), f"{display_name(args.pairs)}, line"

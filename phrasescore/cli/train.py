@@ -7,6 +7,7 @@ from functools import partial
 from shlex import quote
 
 from phrasescore.cli.options import add_path, path_or_standard_stream
+from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.training import add_training_options, given_layers, run_training
 from phrasescore.errors import UsageError, spelled
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input
@@ -14,8 +15,7 @@ from phrasescore.parallel_text import ParallelText
 from phrasescore.training.settings import PRESETS, SECTIONS, LearnsFrom, Settings, read_presets
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     presets = read_presets(PRESETS)
     parser = subparsers.add_parser(
         "train",
@@ -57,7 +57,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; return the exit code."""
     settings = settings_of(args)
     # Imported late: PyTorch takes seconds to import, and usage errors should not wait for it.
     from phrasescore.training.run import prepare

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_training_options(
-    parser: argparse.ArgumentParser, sections: Sections, presets: dict[str, Values], hidden: Sequence[str] = ()
+    parser: CommandParser, sections: Sections, presets: dict[str, Values], hidden: Sequence[str] = ()
 ) -> None:
     """Add the options of all training commands; --help-all lists the settings that are not `hidden`."""
     options.add_plugin_option(parser)
@@ -34,7 +34,6 @@ def add_training_options(
     for name, section in sections.items():
         if flags_of(section):
             add_section_options(parser, name, section, presets)
-    assert isinstance(parser, CommandParser)
     add_settings_help(parser, sections, presets, hidden)
     options.add_quiet_option(parser)
 

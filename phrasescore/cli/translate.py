@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
+from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, require_writable
@@ -27,8 +28,7 @@ _BATCHES_AT_ONCE = 32
 _PICTURES = 4
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "translate",
         help="translate with a network alone",
@@ -57,7 +57,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; return the exit code."""
     config = SearchConfig.checked(given_options(args, SearchConfig))
     if config.n_best > 1 and not args.json:
         raise UsageError(f"{spelled('n_best')}: needs {spelled('json')}; add it")

@@ -102,6 +102,10 @@ def test_help_begins_with_the_most_used_options() -> None:
     assert "training.patience" in full
 
 
+def test_a_command_with_few_options_lists_all_of_them_by_default() -> None:
+    assert run("check", "--help-all").stdout == run("check", "--help").stdout
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_a_shell_completes_options_values_and_files(tmp_path: Path) -> None:
     (tmp_path / "table.gz").touch()

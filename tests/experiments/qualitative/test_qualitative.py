@@ -136,9 +136,7 @@ def test_both_sides_are_shuffled_each_for_itself(
     pairs = {(table.inputs[s], table.outputs[p]) for p, s in enumerate(table.input_of_pair_P)}
     outputs = set(table.outputs)
 
-    def made_up(
-        scorer: EncoderDecoderScorer, sources: list[bytes], targets: list[bytes], *, per_word: bool
-    ) -> NDArray[np.float64]:
+    def made_up(scorer: EncoderDecoderScorer, sources: list[bytes], targets: list[bytes]) -> NDArray[np.float64]:
         """Score a pair of the table 2, an unknown target -1, and a known target of another source 3."""
         kinds = (
             2.0 if (s, t) in pairs else 3.0 if t in outputs else -1.0 for s, t in zip(sources, targets, strict=True)
