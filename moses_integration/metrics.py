@@ -5,7 +5,6 @@ Shape suffixes: S sentences, T trials, 10 BLEU statistics: both lengths, matches
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from moses_integration.per_text.position_tags import strip_tags
 from phrasescore.configuration import suggestion
 from phrasescore.errors import UsageError, UserError, spelled
 from phrasescore.files import display_name
-from phrasescore.text import Log, no_log, report_one_sided, text_lines, utf8_lines
+from phrasescore.text import Log, no_log, text_lines, utf8_lines, warn_one_sided
 
 Statistics = NDArray[np.int64]
 
@@ -193,5 +192,5 @@ def read_parallel(
                 f"{display_name(path)}: differs in form from {display_name(paths[-1])} ({difference}), which lowers "
                 "BLEU; give texts with the same preparation"
             )
-        deque(report_one_sided(zip(text, texts[-1], strict=True), (path, paths[-1]), log), maxlen=0)
+        warn_one_sided(zip(text, texts[-1], strict=True), (path, paths[-1]), log)
     return texts[: len(outputs)], texts[len(outputs) :]

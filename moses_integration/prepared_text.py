@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from moses_integration.per_text.indexed_tables import digest_of_text
 from moses_integration.tuning.bleu import References, read_dev_set
 from phrasescore.errors import UserError, naming, spelled
 from phrasescore.files import display_name, lock_file, make_folder, require_folder, sha256_of, write_lines
-from phrasescore.text import Log, no_log, report_one_sided, text_lines
+from phrasescore.text import Log, no_log, text_lines, warn_one_sided
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def prepare_dev_set(
     for note in notes:
         log(note)
     for path, lines in zip(references, zip(*translations, strict=True), strict=True):
-        deque(report_one_sided(zip(sentences, lines, strict=True), (source, path), log), maxlen=0)
+        warn_one_sided(zip(sentences, lines, strict=True), (source, path), log)
     return DevSet(prepared, targets, sentences, translations)
 
 

@@ -153,20 +153,14 @@ def versions() -> dict[str, str]:
 # Outputs, validated where they reach the CPU; later code relies on it
 
 
-ROUNDING = 0.01
+_ROUNDING = 0.01
 """Tolerance in nats by which ln p of one symbol may exceed 0: the rounding error of 16-bit products with logits near
 1,000, which no trained network reaches."""
 
 
-def are_log_probs(values: NDArray[np.floating], symbols: NDArray[np.integer] | int = 1) -> NDArray[np.bool_]:
-    """Return which values are valid as ln p of `symbols` symbols: finite, and positive by rounding at most."""
-    possible: NDArray[np.bool_] = (values > -np.inf) & (values <= ROUNDING * symbols)
-    return possible
-
-
 def require_log_probs(values: NDArray[np.floating], origin: Path | str, symbols: NDArray[np.integer] | int = 1) -> None:
     """Validate log-probabilities of `symbols` symbols each that a network returns; `origin` is its folder."""
-    if not are_log_probs(values, symbols).all():
+    if not ((values > -np.inf) & (values <= _ROUNDING * symbols)).all():
         raise UserError(
             f"{origin}: gives scores that are no log-probabilities; its weights are damaged, copy the model folder "
             "again or train again"

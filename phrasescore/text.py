@@ -8,6 +8,7 @@ read as unknown words. Input that cannot be a text is an error.
 from __future__ import annotations
 
 import codecs
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -144,6 +145,11 @@ def report_one_sided(rows: Iterable[_Row], paths: tuple[str | Path, str | Path],
             f"{display_name(paths[0])} and {display_name(paths[1])}: {counted(count, 'line')} {verb} empty on one side "
             f"only, the first is line {first}; check that the lines of both files belong together"
         )
+
+
+def warn_one_sided(rows: Iterable[_Row], paths: tuple[str | Path, str | Path], log: Log) -> None:
+    """Do the same without yielding the lines."""
+    deque(report_one_sided(rows, paths, log), maxlen=0)
 
 
 def chunks(items: Iterable[_Item], most: int) -> Iterator[list[_Item]]:

@@ -71,7 +71,7 @@ def map_ordered(
 def run_ordered(
     task: Callable[[Item], Result],
     items: Iterable[Item],
-    killed: str,
+    doing: str,
     processes: int | None = None,
     scheduler: str | None = None,
 ) -> Generator[Result, None, None]:
@@ -80,7 +80,7 @@ def run_ordered(
     first = list(islice(items, FEW_ITEMS + 1))
     if scheduler is None and len(first) <= FEW_ITEMS:
         processes = 1
-    with start_workers(killed, processes, scheduler) as workers:
+    with start_workers(doing, processes, scheduler) as workers:
         yield from map_ordered(task, chain(first, items), workers)
 
 
@@ -90,12 +90,13 @@ def available_cores() -> int:
 
 
 @contextmanager
-def start_workers(killed: str, processes: int | None = None, scheduler: str | None = None) -> Iterator[Workers]:
+def start_workers(doing: str, processes: int | None = None, scheduler: str | None = None) -> Iterator[Workers]:
     """Yield workers, None for this process alone, and end them afterwards, even during tasks after an exception.
 
-    `killed` is the message if workers are killed repeatedly, most likely for lack of memory. `processes` is None for
-    one process per core. The workers of a Dask scheduler replace local processes.
+    `doing` begins the error message if workers are killed repeatedly, as in `decoding`. `processes` is None for one
+    process per core. The workers of a Dask scheduler replace local processes.
     """
+    killed = f"{doing}: a process was killed, probably because memory ran out; use fewer processes"
     if scheduler is not None:
         from phrasescore.dask_workers import dask_workers
 

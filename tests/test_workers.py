@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     # Each worker process imports this module, and would import Dask, too.
     from distributed import LocalCluster
 
+LOST = "working: a process was killed, probably because memory ran out; use fewer processes"
+
 
 @dataclass(frozen=True)
 class Square:
@@ -95,12 +97,12 @@ def test_there_is_a_core() -> None:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_processes_give_results_in_order(processes: int) -> None:
-    with start_workers("killed", processes) as workers:
+    with start_workers("working", processes) as workers:
         check(workers, processes)
 
 
 def test_the_workers_of_a_scheduler_give_results_in_order(cluster: LocalCluster) -> None:
-    with start_workers("killed", scheduler=cluster.scheduler_address) as workers:
+    with start_workers("working", scheduler=cluster.scheduler_address) as workers:
         check(workers, 2)
 
 
@@ -110,7 +112,7 @@ def _number(item: int) -> int | None:
 
 def test_processes_that_share_work_have_numbers() -> None:
     assert process_number() is None
-    with start_workers("killed", 2) as workers:
+    with start_workers("working", 2) as workers:
         numbers = set(map_ordered(_number, range(64), workers))
     assert numbers == {0, 1}
 
@@ -136,7 +138,7 @@ def test_relative_paths_are_those_of_who_sends_them(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("here").write_text("found")
-    with start_workers("killed", scheduler=cluster.scheduler_address) as workers:
+    with start_workers("working", scheduler=cluster.scheduler_address) as workers:
         assert list(map_ordered(Reading(Path()), [Path("here")], workers)) == [("found", "found")]
 
 
@@ -155,7 +157,7 @@ def test_an_error_of_a_worker_of_a_scheduler_names_the_worker(cluster: LocalClus
         (FileNotFoundError(2, "No such file or directory", "/a"), UserError, "/a: No such file or directory"),
         (MemoryError(), UserError, "memory ran out; close other programs or give smaller sizes"),
     )
-    with start_workers("killed", scheduler=cluster.scheduler_address) as workers:
+    with start_workers("working", scheduler=cluster.scheduler_address) as workers:
         for error, kind, sentence in failures:
             with pytest.raises(UserError, match=rf"^{sentence} \(on the Dask worker tcp://127.0.0.1:\d+\)$") as caught:
                 next(map_ordered(Failing(error), [1], workers))
@@ -165,10 +167,10 @@ def test_an_error_of_a_worker_of_a_scheduler_names_the_worker(cluster: LocalClus
 
 
 def test_work_of_a_lost_process_is_done_again(tmp_path: Path) -> None:
-    with start_workers("killed", 2) as workers:
+    with start_workers("working", 2) as workers:
         assert list(map_ordered(Deadly(tmp_path, times=1), range(20), workers)) == list(range(20))
         assert len(list(tmp_path.iterdir())) == 1
-        with pytest.raises(UserError, match=r"^killed$"):
+        with pytest.raises(UserError, match=f"^{LOST}$"):
             list(map_ordered(Deadly(tmp_path, times=9), range(20), workers))
 
 
@@ -186,7 +188,7 @@ def die_in_the_middle_of_a_result(marker: Path) -> bytes:
 
 
 def test_a_process_that_is_lost_in_the_middle_of_a_result_is_not_waited_for(tmp_path: Path) -> None:
-    with start_workers("killed", 2) as workers:
+    with start_workers("working", 2) as workers:
         assert [*map_ordered(die_in_the_middle_of_a_result, [tmp_path / "died"] * 9, workers)] == [bytes(100_000)] * 9
 
 
@@ -224,18 +226,18 @@ def fail_picklably(number: int) -> None:
 
 
 def test_messages_name_options_as_in_the_main_process() -> None:
-    with options_spelled_as_flags(), start_workers("killed", 2) as workers:
+    with options_spelled_as_flags(), start_workers("working", 2) as workers:
         assert list(map_ordered(spelled, ["max_minutes", "keep"], workers)) == ["--max-minutes", "--keep"]
 
 
 def test_messages_of_workers_of_a_scheduler_name_options_likewise(cluster: LocalCluster) -> None:
-    with options_spelled_as_flags(), start_workers("killed", scheduler=cluster.scheduler_address) as workers:
+    with options_spelled_as_flags(), start_workers("working", scheduler=cluster.scheduler_address) as workers:
         assert next(map_ordered(spelled, ["max_minutes"], workers)) == "--max-minutes"
 
 
 def test_an_error_of_a_task_says_where() -> None:
     """The exception of a task names its origin, although tracebacks and some exceptions cannot be pickled."""
-    with start_workers("killed", 2) as workers:
+    with start_workers("working", 2) as workers:
         with pytest.raises(ValueError, match=r"^1 is wrong") as picklable:
             next(map_ordered(fail_picklably, [1, 2], workers))
         with pytest.raises(RuntimeError, match="UnpicklableError: here: 1 is wrong") as unpicklable:
@@ -252,7 +254,7 @@ def test_an_error_of_a_task_says_where() -> None:
 
 
 def test_work_of_a_lost_worker_of_a_scheduler_is_done_again(cluster: LocalCluster, tmp_path: Path) -> None:
-    with start_workers("killed", scheduler=cluster.scheduler_address) as workers:
+    with start_workers("working", scheduler=cluster.scheduler_address) as workers:
         assert list(map_ordered(Deadly(tmp_path, times=1), range(20), workers)) == list(range(20))
 
 
@@ -263,7 +265,7 @@ def test_an_invalid_scheduler_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -
         address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
         with (
             pytest.raises(UserError, match=f"^{address}: no Dask scheduler answers there"),
-            start_workers("killed", scheduler=address),
+            start_workers("working", scheduler=address),
         ):
             pass
 
@@ -274,7 +276,7 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(address: str, monkeypatch
     started = time.monotonic()
     with (
         pytest.raises(UserError, match=f"^{address}: no Dask scheduler answers there"),
-        start_workers("killed", scheduler=address),
+        start_workers("working", scheduler=address),
     ):
         pass
     assert time.monotonic() - started < 20
@@ -282,7 +284,7 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(address: str, monkeypatch
 
 def test_dask_that_is_not_installed_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UserError, match="needs Dask; pip install distributed"), start_workers("killed", scheduler="x"):
+    with pytest.raises(UserError, match="needs Dask; pip install distributed"), start_workers("working", scheduler="x"):
         pass
 
 
@@ -292,7 +294,7 @@ def sleep(marker: Path) -> None:
 
 
 def stop_in_the_middle(folder: Path) -> None:
-    with start_workers("killed", 2) as workers:
+    with start_workers("working", 2) as workers:
         results = map_ordered(sleep, [folder / "a", folder / "b"], workers)
         old = signal.signal(signal.SIGALRM, interrupt)
         signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
@@ -319,7 +321,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         "from pathlib import Path\nfrom phrasescore.workers import map_ordered, start_workers\n"
         "from tests.test_workers import sleep\n"
         "if __name__ == '__main__':\n"
-        "    with start_workers('killed', 2) as workers:\n"
+        "    with start_workers('working', 2) as workers:\n"
         f"        next(map_ordered(sleep, [Path({str(tmp_path)!r}, name) for name in 'ab'], workers))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
@@ -343,7 +345,7 @@ def test_workers_do_not_hear_an_interrupt(tmp_path: Path) -> None:
     code = (
         "from phrasescore.workers import map_ordered, start_workers\nfrom tests.test_workers import hears_interrupts\n"
         "if __name__ == '__main__':\n"
-        "    with start_workers('killed', 3) as workers:\n"
+        "    with start_workers('working', 3) as workers:\n"
         "        print(hears_interrupts(0), {*map_ordered(hears_interrupts, range(20), workers)})\n"
     )
     assert output_of(code, tmp_path) == "True {False}\n"
@@ -362,22 +364,22 @@ def test_a_program_ends_though_results_are_left(tmp_path: Path) -> None:
     code = (
         "from phrasescore.workers import map_ordered, start_workers\n"
         "def lengths():\n"
-        "    with start_workers('killed', 2) as workers:\n        yield from map_ordered(len, ['a'] * 9, workers)\n"
+        "    with start_workers('working', 2) as workers:\n        yield from map_ordered(len, ['a'] * 9, workers)\n"
         "if __name__ == '__main__':\n    found = lengths()\n    print(next(found))\n"
     )
     assert output_of(code, tmp_path) == "1\n"
 
 
 def test_a_released_worker_is_not_waited_for() -> None:
-    with start_workers("killed", 2) as workers:
+    with start_workers("working", 2) as workers:
         results = map_ordered(abs, [-1, -2], workers)
     with pytest.raises(RuntimeError, match="shutdown"):
         next(results)
-    with start_workers("killed", 1) as workers:
+    with start_workers("working", 1) as workers:
         started = map_ordered(abs, range(-9, 0), workers)
         assert next(started) == 9
     assert list(started) == [*range(8, 0, -1)]
-    with start_workers("killed", 2) as workers:
+    with start_workers("working", 2) as workers:
         started = map_ordered(abs, range(-99, 0), workers)
         assert next(started) == 99
     with pytest.raises((RuntimeError, CancelledError)):
@@ -391,7 +393,7 @@ def test_workers_of_a_scheduler_that_have_gone_are_not_waited_for(monkeypatch: p
     monkeypatch.setattr("phrasescore.dask_workers._SECONDS_WITHOUT_WORKERS", 0.5)
     with (
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,  # type: ignore[no-untyped-call]
-        start_workers("killed", scheduler=cluster.scheduler_address) as workers,
+        start_workers("working", scheduler=cluster.scheduler_address) as workers,
     ):
         results = map_ordered(abs, range(-9, 0), workers)
         assert next(results) == 9
@@ -406,7 +408,7 @@ def test_a_script_without_the_guard_is_reported_it(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "from phrasescore.workers import map_ordered, start_workers\n"
-        "with start_workers('killed', 2) as workers:\n    list(map_ordered(abs, range(4), workers))\n"
+        "with start_workers('working', 2) as workers:\n    list(map_ordered(abs, range(4), workers))\n"
     )
     # Before Python 3.13, only development mode shows errors from files closed by garbage collection.
     command = [sys.executable, "-X", "dev", str(script)]
@@ -419,7 +421,7 @@ def test_a_script_without_the_guard_is_reported_it(tmp_path: Path) -> None:
         "import os, signal\nos.kill(os.getpid(), 9) if __name__ != '__main__' else None\n" + script.read_text()
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=60)
-    assert done.stderr.endswith("WorkersLostError: killed\n")
+    assert done.stderr.endswith(f"WorkersLostError: {LOST}\n")
 
 
 def test_a_process_that_cannot_take_the_place_of_a_killed_one_is_lost(tmp_path: Path) -> None:
@@ -430,11 +432,11 @@ def test_a_process_that_cannot_take_the_place_of_a_killed_one_is_lost(tmp_path: 
         "if died.exists():\n    raise MemoryError\n"
         "def die(number):\n    died.touch()\n    os.kill(os.getpid(), 9)\n"
         "if __name__ == '__main__':\n"
-        "    with start_workers('killed', 2) as workers:\n"
+        "    with start_workers('working', 2) as workers:\n"
         "        try:\n            next(map_ordered(die, [1], workers))\n"
         "        except Exception as error:\n            print(repr(error))\n"
     )
-    assert output_of(code, tmp_path) == "WorkersLostError('killed')\n"
+    assert output_of(code, tmp_path) == f"WorkersLostError('{LOST}')\n"
 
 
 class Large(Reloadable):
@@ -452,7 +454,7 @@ class Large(Reloadable):
 def test_shared_objects_are_loaded_once_per_process() -> None:
     large = Large()
     large.recipe = Large
-    with start_workers("killed", 2) as workers:
+    with start_workers("working", 2) as workers:
         found = [*map_ordered(large, range(20), workers), *map_ordered(partial(large), range(20), workers)]
     assert {loaded for _, loaded in found} == {1}
     assert len({process for process, _ in found}) == 2

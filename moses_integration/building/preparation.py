@@ -98,8 +98,7 @@ def unescape(text: str) -> str:
 def _tokenised(texts: Iterator[str], language: str, processes: int | None) -> Iterator[str]:
     tasks = chunks(texts, _LINES_A_TASK)
     first = next(tasks, [])
-    killed = "tokenising: a process was killed, probably because memory ran out; close other programs"
-    with start_workers(killed, processes=processes if len(first) == _LINES_A_TASK else 1) as workers:
+    with start_workers("tokenising", processes=processes if len(first) == _LINES_A_TASK else 1) as workers:
         for tokenised in map_ordered(partial(tokenise, language=language), chain([first], tasks), workers):
             yield from tokenised
 

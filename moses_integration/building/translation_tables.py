@@ -50,7 +50,6 @@ _WORDS_A_PARTITION = 1 << 16
 """Source words. They yield about 300,000 instances, which take 100 MB while they are counted."""
 _EXTRACTING = 0.3
 """Approximate share of the time for extracting phrase pairs; the rest is for counting them."""
-_KILLED = "counting phrase pairs: a process was killed, probably because memory ran out; use fewer processes"
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def build_tables(
         del corpus
         batches = list(aligned.batches())
         processes = min(processes or available_cores(), max(len(batches), tasks.partitions))
-        with start_workers(_KILLED, processes, scheduler) as workers:
+        with start_workers("counting phrase pairs", processes, scheduler) as workers:
             offsets = _extract(tasks, batches, workers, progress)
             extracted = sum(int(offset[-1]) for offset in offsets)
             if not extracted:

@@ -28,7 +28,6 @@ from phrasescore.workers import Workers, available_cores, map_ordered, start_wor
 Result_co = TypeVar("Result_co", covariant=True)
 Result = TypeVar("Result")
 
-_KILLED = "decoding: a process was killed, probably because memory ran out; use fewer processes"
 _CHUNK = 8
 """Sentences per chunk, few enough to balance the work."""
 
@@ -107,7 +106,7 @@ def start_decoders(
         folder.mkdir(parents=True, exist_ok=True)
     with (
         TemporaryDirectory(prefix="decoding.", dir=folder) as temporary,
-        start_workers(_KILLED, processes, scheduler) as workers,
+        start_workers("decoding", processes, scheduler) as workers,
     ):
         # The text is in a file, because it is too large to send with each task.
         path = Path(temporary, "sentences")

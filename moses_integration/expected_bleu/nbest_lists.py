@@ -10,7 +10,6 @@ model, U uses of phrase pairs, P distinct pairs.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -45,7 +44,7 @@ from phrasescore.errors import UserError, naming, spelled
 from phrasescore.files import write_lines
 from phrasescore.files.documents import read_json
 from phrasescore.phrases import Offsets, offsets_of
-from phrasescore.text import Log, lines_abreast, no_log, report_one_sided, text_lines
+from phrasescore.text import Log, lines_abreast, no_log, text_lines, warn_one_sided
 
 Pair = tuple[bytes, bytes]
 """Source and target phrase, words separated by one space."""
@@ -115,7 +114,7 @@ def build_folds(
     # Read the whole text first, so that messages have file names and line numbers that the user knows.
     read_aligned_corpus(*corpus)
     sides = corpus.source, corpus.target
-    deque(report_one_sided(lines_abreast(*sides), sides, log), maxlen=0)
+    warn_one_sided(lines_abreast(*sides), sides, log)
     group_N = group_pairs(corpus)
     fold_N = assign_folds(group_N)
     if not fold_N.any():

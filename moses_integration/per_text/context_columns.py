@@ -24,7 +24,6 @@ from phrasescore.text import Log, no_log
 from phrasescore.vocabulary import MANY_UNKNOWN, WordCounts
 from phrasescore.workers import map_ordered, start_workers
 
-_KILLED = "scoring positions: a process was killed, probably because memory ran out; use fewer processes"
 _SENTENCES_AT_ONCE = 20
 """A chunk of a few thousand options fills large batches, and there are enough chunks for many processes."""
 
@@ -58,7 +57,7 @@ class ContextColumns:
                 self.log(known.note)
             left = islice(occurrences_of(positions, factors), len(known.chunks), None)
             processes = min(self.scorer.device.processes(self.processes), max(1, count - len(known.chunks)))
-            with start_workers(_KILLED, processes, self.scheduler) as workers:
+            with start_workers("scoring positions", processes, self.scheduler) as workers:
                 for scores in map_ordered(task, left, workers):
                     known.append(scores.values_NK.tobytes(), asdict(scores.words))
             self._warn_unknown(sum((WordCounts(**facts) for facts in known.chunks), WordCounts()))

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from phrasescore.device import Device
     from phrasescore.scoring.scorer import PhraseScorer
 
-_KILLED = "scoring the n-best list: a process was killed, probably because memory ran out; use fewer processes"
 _AT_ONCE = 4096
 """Phrase pairs of a chunk: enough for large batches, few enough for memory and for an even load of workers."""
 _SPEC = re.compile(rf"({LABEL.pattern})=(?:([a-z-]+):)?(.+)")
@@ -233,4 +232,5 @@ def share_scoring(
     entries: int, device: Device, processes: int | None = None, scheduler: str | None = None
 ) -> AbstractContextManager[Workers]:
     """Start workers for a list of `entries` translations (see `start_workers`); score a short list serially."""
-    return start_workers(_KILLED, min(device.processes(processes), max(1, -(-entries // _AT_ONCE))), scheduler)
+    number = min(device.processes(processes), max(1, -(-entries // _AT_ONCE)))
+    return start_workers("scoring the n-best list", number, scheduler)

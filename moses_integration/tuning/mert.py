@@ -99,8 +99,7 @@ def optimise(
     scaled_NF = map(_scaled, np.concatenate([starts_NF, drawn_NF]))
     starts = list(zip(range(len(seeds)), scaled_NF, seeds, strict=True))
     processes = min(processes, len(starts))
-    killed = "searching for weights: a process was killed, probably because memory ran out; use fewer processes"
-    with start_workers(killed, processes) as workers:
+    with start_workers("searching for weights", processes) as workers:
         for objective in (bleu, smoothed_bleu):
             climb = partial(_best_climb, candidates, objective, directions)
             found = map_ordered(climb, [starts[first::processes] for first in range(processes)], workers)

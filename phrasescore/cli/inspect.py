@@ -37,7 +37,8 @@ def add_parser(subparsers: Subparsers) -> None:
         ),
     )
     parser.add_argument("phrase", metavar="PHRASE", help="source phrase, tokenised as the training data")
-    options.add_model_option(parser, several=False)
+    options.add_plugin_option(parser)
+    options.add_path(parser, "-m --model", "FOLDER", "model folder", required=True, nargs=1, dest="models")
     text = "phrase table; - for standard input"
     options.add_path(parser, "--table", "TABLE", text, type=options.path_or_standard_stream)
     options.add_number(parser, "--top", "number of nearest phrases, of targets and of samples to show", default=5)
@@ -54,8 +55,6 @@ def run(args: argparse.Namespace) -> int:
     phrase = b" ".join(split_words(os.fsencode(args.phrase)))
     if not phrase:
         raise UsageError("the phrase is empty; give at least one word")
-    if len(args.models) > 1:
-        raise UsageError(f"{spelled('model')}: looks into one network at a time; give one")
     if args.gates:
         check_picture("gates", args.gates)
     require_writable(args.gates, inputs=[args.table, *files_of_models(args.models)])

@@ -132,10 +132,10 @@ def add_plugin_option(parser: argparse.ArgumentParser) -> None:
     add_path(parser, "--plugin", "FILE.py", text, action="append", dest="plugins")
 
 
-def add_model_option(parser: argparse.ArgumentParser, *, several: bool = True, required: bool = True) -> None:
-    """Add --model and --plugin; `several` allows more than one --model."""
-    of_several = "; several give the mean of their scores, and need the same vocabulary (`train` with several --seed)"
-    text = f"model folder{of_several if several else ''}"
+def add_model_option(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Add --model, as `models`, and --plugin."""
+    text = "model folder; several give the mean of their scores, and need the same vocabulary (`train` with several "
+    text += "--seed)"
     add_plugin_option(parser)
     add_path(parser, "-m --model", "FOLDER", text, required=required, action="append", dest="models")
 

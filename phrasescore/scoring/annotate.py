@@ -11,8 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from phrasescore.errors import InputError, UserError, spelled
 from phrasescore.files import (
     compress,
@@ -36,7 +34,6 @@ from phrasescore.vocabulary import WordCounts
 from phrasescore.words import quote
 from phrasescore.workers import run_ordered
 
-_KILLED = "annotating: a process was killed, most likely because memory ran out; use fewer processes"
 _DEFAULTS = AnnotateConfig()
 _SCHEMA = 6
 
@@ -55,8 +52,6 @@ class Counts:
     pairs_clipped: int = 0
     """Scores below the floor."""
     words: WordCounts = field(default_factory=WordCounts)
-    score_sum: float = 0.0
-    """Sum of the values of the first new column."""
     lines_of_run_before: int = 0
     """Lines from an interrupted run that this run resumed, among the lines read."""
     seconds: float = 0.0
@@ -99,7 +94,7 @@ class Annotation:
         lines = [next(annotated) if isinstance(line, Entry) else self._neutral(line.line) for line in checked.lines]
         counts.lines_written = len(checked.lines)
         counts.pairs_clipped = sum(clipped for _, clipped in texts)
-        counts.words, counts.score_sum = scores.words, float(np.maximum(scores.first_N, FLOOR).sum())
+        counts.words = scores.words
         if chunk.shape.columns is not None:
             counts.columns_before = chunk.shape.columns
             counts.columns_after = chunk.shape.columns + len(columns) - (self.replaced is not None)
@@ -170,7 +165,7 @@ def annotate(
         counts.lines_of_run_before = counts.lines_read
         chunks = islice(_chunks(table, config, chunk_lines), len(done), None)
         processes = scorer.device.processes(config.processes)
-        with closing(run_ordered(task, chunks, _KILLED, processes, config.scheduler)) as results:
+        with closing(run_ordered(task, chunks, "annotating", processes, config.scheduler)) as results:
             for chunk, its_counts, share_read in results:
                 append(chunk, asdict(its_counts))
                 counts.add(its_counts)

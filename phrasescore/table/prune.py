@@ -43,7 +43,6 @@ from phrasescore.text import Log, ProgressCallback, no_log, no_progress
 from phrasescore.words import hash_word, join_words, parse_number, quote
 from phrasescore.workers import run_ordered
 
-_KILLED = "pruning: a process was killed, most likely because memory ran out; use fewer processes"
 _ALPHA = {"alpha+epsilon": EPSILON, "alpha-epsilon": -EPSILON}
 _LINE = np.dtype([("value", "<f8"), ("words", "<u2"), ("tie", "<f8"), ("source", "<u8")])
 """What the first pass records of a line: its value, what decides between equals, and a hash of the source phrase."""
@@ -177,7 +176,7 @@ def prune(
 
 
 def _results(task: Callable[[Any], Any], items: Iterable[Any], processes: int | None) -> Iterator[Any]:
-    with closing(run_ordered(task, items, _KILLED, processes)) as results:
+    with closing(run_ordered(task, items, "pruning", processes)) as results:
         yield from results
 
 

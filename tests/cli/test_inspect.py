@@ -161,7 +161,6 @@ def test_a_closed_pipe_is_silent() -> None:
     ("arguments", "message", "code"),
     [
         (["-m", MODEL, " "], "the phrase is empty", 2),
-        (["-m", MODEL, "-m", MODEL, "a"], "looks into one network at a time", 2),
         (["-m", "nowhere", "a"], "nowhere: is not a model folder", 1),
         (["-m", MODEL, "a", "--table", "nowhere.gz"], "nowhere.gz: cannot be read", 1),
         (["-m", MODEL, "a", "--gates", "FOLDER/gates.txt"], "ends in .png", 1),
