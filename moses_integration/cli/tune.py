@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from shlex import quote
 
 from moses_integration.cli import system_options
@@ -73,12 +73,12 @@ def run(args: argparse.Namespace) -> int:
             checkpoint = TuningCheckpoint(folder, fingerprint, restart=args.restart, log=reporter.log)
         tunings: list[Tuning] = []
         with naming({dev.source: args.source}), reporter.task("tuning", at_most=True) as task:
+            request = TuningRequest(
+                dev.source, dev.references, seeds, config, folder, reporter.log, task.update, checkpoint
+            )
 
             def tune(left: Sequence[int]) -> Iterator[Tuning]:
-                request = TuningRequest(
-                    dev.source, dev.references, left, config, folder, reporter.log, task.update, checkpoint
-                )
-                return toolkit.tune(ini, request)
+                return toolkit.tune(ini, replace(request, seeds=left))
 
             for tuning in checkpoint.tunings(seeds, tune) if checkpoint else tune(seeds):
                 # Write the best weights after each seed, because the run may be interrupted.

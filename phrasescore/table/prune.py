@@ -12,6 +12,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress as selected
 from itertools import groupby, islice, pairwise
 from pathlib import Path
@@ -147,9 +148,9 @@ def prune(
         values = stack.enter_context(resumable_output(place, fingerprint, restart=config.restart, name=output))
         if values.note:
             log(values.note)
+        chunks = partial(read_chunks, table, chunk_lines=chunk_lines)
         task = _Valuing(str(table), criterion, config.on_error == "keep")
-        left = islice(read_chunks(table, chunk_lines=chunk_lines), len(values.chunks), None)
-        for chunk, facts, share in _results(task, left, config.processes):
+        for chunk, facts, share in _results(task, islice(chunks(), len(values.chunks), None), config.processes):
             values.append(chunk, facts)
             progress(share, "giving each line a value")
         counts = _counts(table, values.chunks)
@@ -159,13 +160,13 @@ def prune(
             raise UserError(f"{spelled('threshold')}: no line has a value of at least {least:g}; give a lower one")
         # Both outputs appear when both are complete.
         stream = stack.enter_context(open_output(output, is_compressed=True))
-        items = _with_marks(read_chunks(table, chunk_lines=chunk_lines), kept_N)
-        for lines, share in _results(_Copying(compression_for(output)), items, config.processes):
+        copying = _Copying(compression_for(output))
+        for lines, share in _results(copying, _with_marks(chunks(), kept_N), config.processes):
             stream.write(lines)
             progress(share, "copying lines")
         if reordering is not None:
-            items = _with_marks(read_chunks(table, chunk_lines=chunk_lines), kept_N)
-            kept = (line for chunk, marks in items for line in selected(io.BytesIO(chunk.data), marks))
+            marked = _with_marks(chunks(), kept_N)
+            kept = (line for chunk, marks in marked for line in selected(io.BytesIO(chunk.data), marks))
             stream = stack.enter_context(open_output(reordering[1]))
             try:
                 _prune_reordering(reordering[0], kept, stream)
