@@ -34,8 +34,8 @@ from experiments.machine import machine
 from experiments.markdown import as_markdown
 from experiments.pages.results import table_of
 from experiments.steps import log
-from moses_integration.decoder.context import ContextFeature
 from moses_integration.decoder.declaration import load_model
+from moses_integration.decoder.language_models import LanguageModelFeature
 from moses_integration.decoder.model import LogLinearModel, Translations
 from moses_integration.decoder.phrases import Floats, Indices, Words, words_of
 from moses_integration.decoder.search import Search
@@ -81,7 +81,7 @@ Lists = Sequence[Sequence[bytes]]
 """Translations of each sentence."""
 
 
-class Overlap(ContextFeature):
+class Overlap(LanguageModelFeature):
     """The linear approximation of BLEU of a translation, for one source sentence.
 
     A state is the longest end of the translation that more words can extend to an n-gram of a reference.

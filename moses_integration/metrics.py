@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from moses_integration.building.text_form import form_of
 from moses_integration.per_text.position_tags import strip_tags
 from phrasescore.configuration import suggestion
-from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import display_name
 from phrasescore.text import Log, no_log, text_lines, utf8_lines, warn_one_sided
 
@@ -74,12 +74,12 @@ def evaluate(
     bootstrap samples, 1 for no intervals. `log` receives warnings about the texts and about meaningless BLEU.
     """
     if tokenise not in TOKENISERS:
-        raise UsageError(f"{spelled('tokenise')}: is {tokenise!r}; {suggestion(tokenise, TOKENISERS)}")
+        raise UsageError(f"{arg_name('tokenise')}: is {tokenise!r}; {suggestion(tokenise, TOKENISERS)}")
     metrics = _metrics(tokenise, lowercase)
     paths = systems if baseline is None else (baseline, *systems)
     outputs, texts = read_parallel(paths, references, log)
     if tokenise != "none" and form_of(texts[0]).is_tokenised:
-        log(f"{display_name(references[0])}: looks tokenised; if all files are, give {spelled('tokenise', 'none')}")
+        log(f"{display_name(references[0])}: looks tokenised; if all files are, give {arg_name('tokenise', 'none')}")
     counted = [statistics_of(lines, texts, tokenise, lowercase) for lines in outputs] if baseline is not None else []
     evaluated = []
     for number, (path, lines) in enumerate(zip(paths, outputs, strict=True)):

@@ -14,7 +14,7 @@ from moses_integration.building.text_form import warn_about_form
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.indexed_tables import digest_of_text
 from moses_integration.tuning.bleu import References, read_dev_set
-from phrasescore.errors import UserError, naming, spelled
+from phrasescore.errors import UserError, arg_name, reported_as
 from phrasescore.files import display_name, lock_file, make_folder, require_folder, sha256_of, write_lines
 from phrasescore.text import Log, no_log, text_lines, warn_one_sided
 
@@ -53,7 +53,7 @@ def prepare_text(
         ini.require_files()
         raise UserError(
             f"{ini.name}: how its text was prepared is not known, for no preparation.json lies beside it or the files "
-            f"it names; give text that is tokenised and escaped as in training, and {spelled('prepared')}"
+            f"it names; give text that is tokenised and escaped as in training, and {arg_name('prepared')}"
         )
     text.prepare(side, raw, prepared, log)
     return prepared
@@ -73,7 +73,7 @@ def _require_own_text(ini: MosesIni, raw: str | Path, prepared: Path | None) -> 
         return
     if prepared is None:
         raise UserError(
-            f"{ini.name}: has the tables of one text; give that, `text` beside it, and {spelled('prepared')}"
+            f"{ini.name}: has the tables of one text; give that, `text` beside it, and {arg_name('prepared')}"
         )
     if digest != sha256_of(prepared):
         raise UserError(
@@ -92,7 +92,7 @@ def prepare_dev_set(
         prepare_text(ini, "target", path, folder / f"dev.reference{number}", is_prepared, notes.append)
         for number, path in enumerate(references)
     ]
-    with naming({prepared: source, **dict(zip(targets, references, strict=True))}):
+    with reported_as({prepared: source, **dict(zip(targets, references, strict=True))}):
         sentences, translations = read_dev_set(prepared, targets)
     # Log notes only for references that pass the checks.
     for note in notes:

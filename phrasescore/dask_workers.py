@@ -13,9 +13,9 @@ from phrasescore.errors import (
     UserError,
     WorkersLostError,
     are_options_flags,
+    arg_name,
     options_spelled_as_flags,
     sentence_of,
-    spelled,
 )
 from phrasescore.workers import WorkerPickler, pickled, run_pickled
 
@@ -37,7 +37,7 @@ def dask_workers(killed: str, address: str) -> Iterator[DaskWorkers]:
         from distributed.security import Security
         from distributed.utils import LoopRunner
     except ImportError as error:
-        raise UserError(f"{spelled('scheduler')}: needs Dask; pip install distributed") from error
+        raise UserError(f"{arg_name('scheduler')}: needs Dask; pip install distributed") from error
 
     async def greet() -> None:
         async with rpc(address, connection_args=Security().get_connection_args("client")) as scheduler:

@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 from phrasescore.phrases import offsets_of
 from phrasescore.workers import available_cores, process_number
 
@@ -127,14 +127,14 @@ def choose_device(name: str, precision: Precision) -> Device:
 
 def _require_int8(device: torch.device) -> None:
     if device.type != "cpu":
-        raise UserError(f"precision `int8`: is for CPUs, not for {device}; give bf16 or {spelled('device', 'cpu')}")
+        raise UserError(f"precision `int8`: is for CPUs, not for {device}; give bf16 or {arg_name('device', 'cpu')}")
     if not has_int8():
         raise UserError(
             "precision `int8`: needs the instructions AVX512-VNNI or AVX-VNNI and a PyTorch with oneDNN; give fp32"
         )
 
 
-def settle_memory() -> None:
+def configure_memory() -> None:
     """Keep freed memory in the process (on Linux), and limit the kernel caches of PyTorch and oneDNN.
 
     Each step frees and allocates the same hundreds of megabytes, and zeroed pages from the system take time. Products

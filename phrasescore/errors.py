@@ -38,7 +38,7 @@ def are_options_flags() -> bool:
     return _AS_FLAGS.get()
 
 
-def spelled(option: str, value: object = None) -> str:
+def arg_name(option: str, value: object = None) -> str:
     """Return an option for a message: `max_minutes` or `precision='fp32'` to a Python program, else its flag."""
     if _AS_FLAGS.get():
         return flag(option) if value is None else f"{flag(option)} {value}"
@@ -85,7 +85,7 @@ def sentence_of(error: BaseException) -> str | None:
 
 
 @contextmanager
-def naming(names: Mapping[Path, Path]) -> Iterator[None]:
+def reported_as(names: Mapping[Path, Path]) -> Iterator[None]:
     """Replace file names in messages by the names that the user gave; messages about a full disk keep the real name."""
     try:
         yield

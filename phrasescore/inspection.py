@@ -24,7 +24,7 @@ from phrasescore.model_files import require_finite, require_log_probs
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder import RecurrentEncoder
 from phrasescore.nn.units import GatedUnit
-from phrasescore.pairs import Direction, orient
+from phrasescore.pairs import Direction, input_and_output
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
@@ -113,7 +113,7 @@ def _best_targets(
         searching = SearchConfig(beam=2 * top, n_best=top, length_penalty="none")
         texts = [one.text for one in Translator(scorer, searching).translate([phrase])[0]]
     vocabulary = scorer.model.target_vocabulary
-    pairs = Occurrences(*orient(([phrase] * len(texts), texts), scorer.direction))
+    pairs = Occurrences(*input_and_output(([phrase] * len(texts), texts), scorer.direction))
     targets = [
         Target(
             text,
@@ -221,7 +221,7 @@ def look_up(
         for chunk in reader:
             for entry in chunk.entries:
                 sides = reader.factors.network_words(entry.source), reader.factors.network_words(entry.target)
-                input_, output = orient(sides, direction)
+                input_, output = input_and_output(sides, direction)
                 if input_ == phrase:
                     candidates[output] = table_probability(entry, direction, reader)
                 elif input_ != previous:

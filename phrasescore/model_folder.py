@@ -1,4 +1,4 @@
-"""Trained networks as folders: configuration, weights, vocabularies. No pickle, nothing executable.
+"""TrainedFolder networks as folders: configuration, weights, vocabularies. No pickle, nothing executable.
 
 A folder may be untrusted: nothing in it is executed, no file that it names is opened, and its sizes are compared with
 the size of the weights before memory is allocated. `model_files` lists the files.
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.configuration import check_values
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 from phrasescore.files.documents import read_json
 from phrasescore.files.tensors import DamagedError, Shapes, TensorFile, open_tensors, write_tensors
 from phrasescore.model_files import (
@@ -51,7 +51,7 @@ NetworkT = TypeVar("NetworkT", bound=nn.Module)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
+class TrainedFolder:
     """A model with learned weights."""
 
     folder: Path = Path()
@@ -63,7 +63,7 @@ class Trained:
 
 
 @dataclass(frozen=True)
-class TrainedModel(Trained):
+class TrainedModel(TrainedFolder):
     """A network with its vocabularies."""
 
     network: EncoderDecoder
@@ -116,7 +116,7 @@ def load_model(folder: Path) -> TrainedModel:
         except NotRegisteredError as error:
             if not plugins:
                 raise UserError(f"{folder / CONFIG}: {error}") from error
-            options = " ".join(spelled("plugin", plugin["path"]) for plugin in plugins)
+            options = " ".join(arg_name("plugin", plugin["path"]) for plugin in plugins)
             problem = str(error).split(";")[0]
             raise UserError(f"{folder}: {problem}; it was trained with a plugin; add {options}") from error
         return TrainedModel(
@@ -135,7 +135,7 @@ def load_model(folder: Path) -> TrainedModel:
 
 
 @dataclass(frozen=True)
-class TrainedLanguageModel(Trained):
+class TrainedLanguageModel(TrainedFolder):
     """A network with its shortlist."""
 
     network: NeuralLanguageModel

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.configuration import option, setting
-from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import display_name, full_disk_as_error
 from phrasescore.phrases import Ids, Phrases, hash_pairs, hash_phrases, offsets_of
 from phrasescore.table.entry import SURFACE, Factors
@@ -58,7 +58,7 @@ class DataConfig:
         try:
             Factors.parse(self.factor)
         except ValueError as error:
-            raise UsageError(f"{spelled('factor')}: {error}") from None
+            raise UsageError(f"{arg_name('factor')}: {error}") from None
 
     @property
     def vocabularies(self) -> tuple[int, int]:
@@ -208,7 +208,8 @@ def _read_lines(
         joint = np.array([1.0 if value is None else value for value in counts], np.float32)
         phrases = config.factors.network_phrases(chunk.entries)
         source_hash, target_hash = (
-            side.add(texts, joint) for side, texts in zip(sides, orient(phrases, config.direction), strict=True)
+            side.add(texts, joint)
+            for side, texts in zip(sides, input_and_output(phrases, config.direction), strict=True)
         )
         hashes.append(hash_pairs(source_hash, target_hash))
         digest.update(hashes[-1].tobytes())
@@ -218,12 +219,12 @@ def _read_lines(
         raise UserError(f"{display_name(table)}: contains no phrase pairs; give a phrase table of at least one line")
     if config.factors != SURFACE and max(reader.shape.factors) < 2:
         raise UserError(
-            f"{display_name(table)}: has no factors; leave {spelled('factor')} out, or give a factored table"
+            f"{display_name(table)}: has no factors; leave {arg_name('factor')} out, or give a factored table"
         )
     return np.concatenate(hashes), has_counts
 
 
-def orient(sides: tuple[T, T], direction: Direction) -> tuple[T, T]:
+def input_and_output(sides: tuple[T, T], direction: Direction) -> tuple[T, T]:
     """Return the table's (source, target) as the network's (input, output)."""
     return sides if direction == "target-given-source" else (sides[1], sides[0])
 
@@ -232,8 +233,8 @@ def choose_vocabularies(
     sides: tuple[Side, Side], config: DataConfig, min_count: int = 0, log: Log = no_log
 ) -> tuple[Vocabulary, Vocabulary]:
     """Return the vocabularies of the network's input and output: the most frequent words of the data or texts."""
-    corpora = orient((config.source_corpus, config.target_corpus), config.direction)
-    sizes = orient(config.vocabularies, config.direction)
+    corpora = input_and_output((config.source_corpus, config.target_corpus), config.direction)
+    sizes = input_and_output(config.vocabularies, config.direction)
     source, target = (
         Vocabulary.most_frequent(count_words(corpus, log) if corpus else side.word_counts(), size, min_count)
         for side, corpus, size in zip(sides, corpora, sizes, strict=True)

@@ -23,8 +23,8 @@ from phrasescore.pairs import (
     PhrasePairs,
     choose_vocabularies,
     finish_sides,
+    input_and_output,
     open_sides,
-    orient,
 )
 from phrasescore.phrases import Phrases, hash_pairs
 from phrasescore.subwords import SubwordVocabulary
@@ -33,9 +33,9 @@ from phrasescore.text import (
     ProgressCallback,
     chunks,
     counted,
-    lines_abreast,
     no_log,
     no_progress,
+    parallel_lines,
     report_one_sided,
     text_lines,
     utf8_lines,
@@ -127,7 +127,7 @@ def read_sentences(
             progress(None, counted(lines, "line"))
         if not kept:
             raise UserError(f"{text}: contain no usable sentence pairs; give longer texts or a larger `max_words`")
-        sides = orient((source_side, target_side), data.direction)
+        sides = input_and_output((source_side, target_side), data.direction)
         if vocabularies is None and config.subwords is not None:
             counts = sides[0].word_counts() + sides[1].word_counts()
             vocabularies = (SubwordVocabulary.learn(counts, config.subwords),) * 2
@@ -141,7 +141,7 @@ def read_sentences(
 
 def _rows(text: ParallelText, read: Callable[[str | Path], Iterator[bytes]], log: Log) -> Iterator[_Row]:
     paths = [text.source, text.target, *([] if text.alignment is None else [text.alignment])]
-    for source, target, *points in report_one_sided(lines_abreast(*paths, read=read), (text.source, text.target), log):
+    for source, target, *points in report_one_sided(parallel_lines(*paths, read=read), (text.source, text.target), log):
         yield join_words(source), join_words(target), points[0] if points else b""
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 from phrasescore.files import require_writable, write_atomically
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def load_pyplot(option: str) -> Any:
     try:
         import matplotlib as mpl
     except ImportError as error:
-        raise UserError(f"{spelled(option)}: needs Matplotlib; pip install matplotlib") from error
+        raise UserError(f"{arg_name(option)}: needs Matplotlib; pip install matplotlib") from error
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.configuration import option
-from phrasescore.errors import UsageError, spelled
+from phrasescore.errors import UsageError, arg_name
 
 LengthPenalty = Literal["none", "per-word"]
 
@@ -50,11 +50,11 @@ class SearchConfig:
         config = cls(**given)
         for name in given:
             if config.sample and name in _FOR_SEARCHES:
-                raise UsageError(f"{spelled(name)}: is for searching, but {spelled('sample')} draws; leave one out")
+                raise UsageError(f"{arg_name(name)}: is for searching, but {arg_name('sample')} draws; leave one out")
             if not config.sample and name in _FOR_SAMPLES:
-                raise UsageError(f"{spelled(name)}: is for drawing translations; give {spelled('sample')} too")
+                raise UsageError(f"{arg_name(name)}: is for drawing translations; give {arg_name('sample')} too")
         if config.n_best > config.beam and not config.sample:
-            given_n, needed = spelled("n_best", config.n_best), spelled("beam", config.n_best)
+            given_n, needed = arg_name("n_best", config.n_best), arg_name("beam", config.n_best)
             raise UsageError(f"{given_n}: is more than the beam holds; give {needed}")
         return config
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 from phrasescore.files import read_regular
 from phrasescore.phrases import Phrases
 from phrasescore.text import is_text
@@ -63,7 +63,7 @@ class SubwordVocabulary(Vocabulary):
             )
         except RuntimeError as error:
             raise UserError(
-                f"{spelled('subwords')}: {size:,} are too few for the characters of the text; give more"
+                f"{arg_name('subwords')}: {size:,} are too few for the characters of the text; give more"
             ) from error
         return cls(model.getvalue())
 

@@ -113,7 +113,7 @@ def lines_of(stream: BinaryIO, name: str, log: Log = no_log, *, needs_utf8: bool
             log(f"{name}: {count:,} of {counted(number, 'line')} have {fault}; {remedy}")
 
 
-def lines_abreast(
+def parallel_lines(
     *paths: str | Path, read: Callable[[str | Path], Iterator[bytes]] = text_lines
 ) -> Iterator[tuple[bytes, ...]]:
     """Yield the lines of parallel texts together; texts that differ in length are an error, found at the last line."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from phrasescore.beam_search import AttentionWeights, Decoding, Hypothesis, Numbers, beam_search, draw_translations
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.search_config import SearchConfig
@@ -54,7 +54,7 @@ class Translator:
         """Whether there are attention weights of words."""
         if config.replace_unknown and not self.has_attention:
             raise UserError(
-                f"{spelled('replace_unknown')}: needs attention to words, which this network does not have; leave it "
+                f"{arg_name('replace_unknown')}: needs attention to words, which this network does not have; leave it "
                 "out, or give a network of words with attention"
             )
         self._scorer, self._config, self._batch_size = scorer, config, batch_size

@@ -58,7 +58,7 @@ def moses_number(token: bytes) -> float:
     """Parse a number of a table as Moses does: to the nearest 32-bit float, or infinity; `nan` is a ValueError."""
     if not _NUMBER.fullmatch(token):
         raise ValueError(f"`{quote(token)}` is no number")
-    return singles([float(token)])[0]
+    return to_float32([float(token)])[0]
 
 
 def parse_number(text: str | bytes) -> float:
@@ -70,6 +70,6 @@ def parse_number(text: str | bytes) -> float:
     return number
 
 
-def singles(numbers: Iterable[float]) -> list[float]:
+def to_float32(numbers: Iterable[float]) -> list[float]:
     """Return the nearest 32-bit floats, infinite on overflow."""
     return array("f", numbers).tolist()

@@ -7,7 +7,7 @@ import os
 import pytest
 import torch
 
-from phrasescore.device import Device, Precision, choose_device, has_int8, rounded_rows, settle_memory
+from phrasescore.device import Device, Precision, choose_device, configure_memory, has_int8, rounded_rows
 from phrasescore.workers import available_cores
 
 CPU, ANY, SECOND = (Device(torch.device(name), None) for name in ("cpu", "cuda", "cuda:1"))
@@ -33,7 +33,7 @@ def test_each_process_takes_the_next_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_few_kernels_are_cached_unless_the_user_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)
     monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")
-    settle_memory()
+    configure_memory()
     assert (os.environ["LRU_CACHE_CAPACITY"], os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"]) == ("256", "7")
 
 

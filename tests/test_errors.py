@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from phrasescore.errors import options_spelled_as_flags, spelled
+from phrasescore.errors import arg_name, options_spelled_as_flags
 
 ROOT = Path(__file__).parent.parent
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
@@ -32,7 +32,7 @@ def _messages(module: Path) -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("package", ["phrasescore", "moses_integration"])
 def test_messages_name_options_as_the_caller_gives_them(package: str) -> None:
-    """A Python program gives keyword arguments, so no message contains a flag literally; `spelled` names options."""
+    """A Python program gives keyword arguments, so no message contains a flag literally; `arg_name` names options."""
     found = {
         f"{module.relative_to(ROOT)}:{line}": text
         for module in (ROOT / package).rglob("*.py")
@@ -44,6 +44,6 @@ def test_messages_name_options_as_the_caller_gives_them(package: str) -> None:
 
 
 def test_an_option_is_spelled_as_a_flag_for_a_command_line_only() -> None:
-    assert (spelled("in_context"), spelled("casing", "keep")) == ("in_context", "casing='keep'")
+    assert (arg_name("in_context"), arg_name("casing", "keep")) == ("in_context", "casing='keep'")
     with options_spelled_as_flags():
-        assert (spelled("in_context"), spelled("casing", "keep")) == ("--in-context", "--casing keep")
+        assert (arg_name("in_context"), arg_name("casing", "keep")) == ("--in-context", "--casing keep")

@@ -19,7 +19,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE
 from phrasescore.lm.ngrams import read_text
 from phrasescore.scoring.annotate_config import phrases_in_texts
-from phrasescore.text import chunks, lines_abreast, lines_of, text_lines, utf8_lines
+from phrasescore.text import chunks, lines_of, parallel_lines, text_lines, utf8_lines
 from phrasescore.vocabulary import count_words
 
 Reader = Callable[[Path], Iterator[bytes]]
@@ -91,7 +91,7 @@ def test_texts_of_different_length_are_rejected_with_both_counts(longer: str, sh
     paths = [tmp_path / name for name in "abc"]
     for path in paths:
         path.write_text("x\n" * {longer: 1002, shorter: 1}.get(path.name, 2))
-    lines = lines_abreast(*paths)
+    lines = parallel_lines(*paths)
     assert next(lines) == (b"x", b"x", b"x")
     with pytest.raises(UserError) as caught:
         next(lines)
@@ -105,8 +105,8 @@ def test_texts_side_by_side(tmp_path: Path) -> None:
     paths = tmp_path / "source", tmp_path / "target"
     for path in paths:
         path.write_text(text)
-    assert list(lines_abreast(*paths)) == [(text.encode().rstrip(), text.encode().rstrip())]
-    assert list(lines_abreast(paths[0])) == [(text.encode().rstrip(),)]
+    assert list(parallel_lines(*paths)) == [(text.encode().rstrip(), text.encode().rstrip())]
+    assert list(parallel_lines(paths[0])) == [(text.encode().rstrip(),)]
 
 
 def test_chunks_are_bounded_by_items_and_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ READ_BY: dict[str, Callable[[Path], object]] = {
     "train --set data.source_corpus": count_words,
     "annotate --only-sources-in": lambda path: phrases_in_texts([path]),
     "lm train": lambda path: read_text(path).target.counts(),
-    "build": lambda path: list(lines_abreast(path, path)),
+    "build": lambda path: list(parallel_lines(path, path)),
     "prepare": lambda path: _prepared(path, path.with_name("out")),
     "extract": lambda path: read_aligned_corpus(path, path, path),
     "n-grams": lambda path: _ngrams(path, path.with_name("out")),

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moses_integration.decoder.settings import UnsupportedError
-from phrasescore.errors import InputError, UserError, WorkersLostError, options_spelled_as_flags, spelled
+from phrasescore.errors import InputError, UserError, WorkersLostError, arg_name, options_spelled_as_flags
 from phrasescore.workers import (
     ProcessPool,
     Reloadable,
@@ -227,12 +227,12 @@ def fail_picklably(number: int) -> None:
 
 def test_messages_name_options_as_in_the_main_process() -> None:
     with options_spelled_as_flags(), start_workers("working", 2) as workers:
-        assert list(map_ordered(spelled, ["max_minutes", "keep"], workers)) == ["--max-minutes", "--keep"]
+        assert list(map_ordered(arg_name, ["max_minutes", "keep"], workers)) == ["--max-minutes", "--keep"]
 
 
 def test_messages_of_workers_of_a_scheduler_name_options_likewise(cluster: LocalCluster) -> None:
     with options_spelled_as_flags(), start_workers("working", scheduler=cluster.scheduler_address) as workers:
-        assert next(map_ordered(spelled, ["max_minutes"], workers)) == "--max-minutes"
+        assert next(map_ordered(arg_name, ["max_minutes"], workers)) == "--max-minutes"
 
 
 def test_an_error_of_a_task_says_where() -> None:

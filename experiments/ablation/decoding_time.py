@@ -120,7 +120,7 @@ def _warmed_up(load: LoadDecoder, source: Sequence[bytes]) -> SentenceDecoder:
 
 def _decode(decoder: SentenceDecoder, sentences: int, size: int) -> tuple[Json, list[bytes]]:
     """Decode; return query counts of the neural language model and the lines of n-best lists of the given size."""
-    neural = [one for one in decoder.model.context_features if isinstance(one, NeuralLanguageModelFeature)]
+    neural = [one for one in decoder.model.language_models if isinstance(one, NeuralLanguageModelFeature)]
     for feature in neural:
         feature.queries = feature.served = 0
     lines = [line for number in range(sentences) for line in decoder.run(Translating(size), number).nbest]

@@ -13,7 +13,7 @@ from experiments.seq2seq.report import write_report
 from experiments.seq2seq.translators import Sentences
 from experiments.steps import Json, Steps
 from experiments.training import train
-from phrasescore.device import settle_memory
+from phrasescore.device import configure_memory
 
 Material: TypeAlias = Sentences | Tables
 """Training data of the systems, and their measurements."""
@@ -31,7 +31,7 @@ def compare(config: Config, material: Material, folder: Path, log: Callable[[str
     Raises:
         UserError: a command fails.
     """
-    settle_memory()
+    configure_memory()
     report: Json = {
         "config": asdict(config),
         "data": material.description,

@@ -17,7 +17,7 @@ from experiments.speed import annotation, decoding, scoring, training
 from phrasescore.cli.options import positive
 from phrasescore.cli.parser import CommandParser
 from phrasescore.cli.running import run_command
-from phrasescore.device import choose_device, settle_memory
+from phrasescore.device import choose_device, configure_memory
 from phrasescore.files import make_folder, write_atomically, write_json
 from phrasescore.training.settings import LM_PRESETS, preset_names
 
@@ -101,7 +101,7 @@ def as_table(report: dict[str, Any]) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Run the selected measurements; print the table."""
-    settle_memory()
+    configure_memory()
     report: dict[str, Any] = {"schema": 6, "table": str(args.table), "machine": measured_on(args.device)}
     make_folder(args.output)
     for name in args.parts:

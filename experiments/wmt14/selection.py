@@ -32,7 +32,7 @@ from moses_integration.building.language_model import build_language_model
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, write_lines
 from phrasescore.lm.ngram_model import LN_10, load_kenlm
-from phrasescore.text import is_text, lines_abreast
+from phrasescore.text import is_text, parallel_lines
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
@@ -68,18 +68,18 @@ def select(
     Raises:
         UserError: a file cannot be read or written, the small text has no words, or `share` is too small.
     """
-    small_text = list(lines_abreast(*small))
+    small_text = list(parallel_lines(*small))
     for side, path in enumerate(small):
         if not any(split_words(sentences[side]) for sentences in small_text):
             raise UserError(f"{path}: has no words; give text of the domain")
-    drawn = sample((sentences for part in large for sentences in lines_abreast(*part)), len(small_text), _SEED)
+    drawn = sample((sentences for part in large for sentences in parallel_lines(*part)), len(small_text), _SEED)
     with TemporaryDirectory(prefix=".select", dir=Path(outputs[0]).parent) as folder:
         domains = [
             Domain.learn([one[side] for one in small_text], [one[side] for one in drawn], order, Path(folder))
             for side in range(len(small))
         ]
         scores_N = np.fromiter(
-            (_score(sentences, domains) for part in large for sentences in lines_abreast(*part)), dtype=_SCORE
+            (_score(sentences, domains) for part in large for sentences in parallel_lines(*part)), dtype=_SCORE
         )
     kept_N = best(scores_N["difference"], scores_N["words"], share)
     if not kept_N.any():
@@ -158,7 +158,7 @@ def _copy(
         streams = [stack.enter_context(open_output(Path(output))) for output in outputs]
         for part in large:
             last = first
-            for last, sentences in enumerate(lines_abreast(*part), first + 1):
+            for last, sentences in enumerate(parallel_lines(*part), first + 1):
                 if kept_N[last - 1]:
                     for stream, line in zip(streams, sentences, strict=True):
                         stream.write(line + b"\n")

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from moses_integration.building.language_model import reject_reserved
 from phrasescore.aligned_phrases import AlignedSentences, parse_points
-from phrasescore.errors import UserError, naming, spelled
+from phrasescore.errors import UserError, arg_name, reported_as
 from phrasescore.files import open_output
 from phrasescore.phrases import Ids, Offsets, offsets_of
-from phrasescore.text import Log, counted, lines_abreast, no_log, report_one_sided
+from phrasescore.text import Log, counted, no_log, parallel_lines, report_one_sided
 from phrasescore.words import join_words, quote, split_words, word_count
 
 NULL = b"NULL"
@@ -102,7 +102,7 @@ def read_aligned_corpus(source: Path, target: Path, alignment: Path) -> AlignedC
     """Read two tokenised texts and their alignment in Pharaoh format; duplicate points count once."""
     texts: tuple[list[bytes], list[bytes]] = ([], [])
     points, line_points = array("i"), array("q")
-    for number, (*lines, links) in enumerate(lines_abreast(source, target, alignment), 1):
+    for number, (*lines, links) in enumerate(parallel_lines(source, target, alignment), 1):
         _reject_misread(lines, (source, target), number)
         pair = [join_words(line) for line in lines]
         texts[0].append(pair[0])
@@ -165,9 +165,9 @@ def clean(
     """
     counts: Counter[str | None] = Counter()
     names = names or (source, target)
-    rows = report_one_sided(lines_abreast(source, target), names, log)
+    rows = report_one_sided(parallel_lines(source, target), names, log)
     with (
-        naming({source: names[0], target: names[1]}),
+        reported_as({source: names[0], target: names[1]}),
         open_output(clean_source) as source_stream,
         open_output(clean_target) as target_stream,
     ):
@@ -185,7 +185,7 @@ def clean(
         if report.kept <= _MIN_KEPT * report.pairs:
             raise UserError(
                 f"{source}: has too few sentence pairs with {target} that are fit for training: {report}; give texts "
-                f"whose lines translate each other, or {spelled('longest_sentence')}"
+                f"whose lines translate each other, or {arg_name('longest_sentence')}"
             )
     return report
 
@@ -212,7 +212,7 @@ def _check_words(pair: tuple[bytes, bytes], paths: tuple[Path, Path], number: in
 
 def check_same_words(raw: tuple[Path, Path], prepared: tuple[Path, Path], log: Log) -> None:
     """Check text that has an alignment already: preparation must split no word, because the points count words."""
-    rows = report_one_sided(lines_abreast(*raw, *prepared), raw, log)
+    rows = report_one_sided(parallel_lines(*raw, *prepared), raw, log)
     for number, (*before, source, target) in enumerate(rows, 1):
         for path, old, new in zip(raw, before, (source, target), strict=True):
             words, prepared_words = len(split_words(old)), len(split_words(new))
@@ -220,6 +220,6 @@ def check_same_words(raw: tuple[Path, Path], prepared: tuple[Path, Path], log: L
                 raise UserError(
                     f"{path}: line {number}: has {words} words but {prepared_words} when prepared, so the alignment "
                     "does not fit; give the tokenised text that was aligned, its words separated by spaces (no-break "
-                    f"spaces count, too), and {spelled('tokenised')}"
+                    f"spaces count, too), and {arg_name('tokenised')}"
                 )
         _check_words((source, target), raw, number)

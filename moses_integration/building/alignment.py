@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration.building.aligned_corpus import Corpus
-from phrasescore.errors import UserError, naming
+from phrasescore.errors import UserError, reported_as
 from phrasescore.files import open_output, read_lines, write_lines
-from phrasescore.text import lines_abreast
+from phrasescore.text import parallel_lines
 from phrasescore.words import split_words
 from phrasescore.workers import ProcessPool, available_cores, map_ordered
 
@@ -81,7 +81,7 @@ def align(source: Path, target: Path, output: Path, method: Method, *, processes
     """
     if find_spec("thot") is None:
         raise UserError("aligning words needs sil-thot; pip install sil-thot, or give an existing alignment")
-    lengths = [(len(split_words(a)), len(split_words(b))) for a, b in lines_abreast(source, target)]
+    lengths = [(len(split_words(a)), len(split_words(b))) for a, b in parallel_lines(source, target)]
     if not any(a and b for a, b in lengths):
         raise UserError(f"{source}: no line has words both in this text and in {target}; give a parallel corpus")
     cores = processes or available_cores()
@@ -110,7 +110,7 @@ def align_together(corpus: Corpus, validation: Corpus, method: Method, processes
         source, target, links = (Path(folder) / name for name in ("source", "target", "links"))
         write_lines(source, chain(read_lines(corpus.source), read_lines(validation.source)))
         write_lines(target, chain(read_lines(corpus.target), read_lines(validation.target)))
-        with naming({source: corpus.source, target: corpus.target}):
+        with reported_as({source: corpus.source, target: corpus.target}):
             report = align(source, target, links, method, processes=processes)
         lines = read_lines(links)
         for one in (corpus, validation):
@@ -124,7 +124,7 @@ def _train(method: Method, texts: tuple[Path, Path]) -> Positions:
     model.emit_training_alignments = True
     source_ids: dict[bytes, str] = {}
     target_ids: dict[bytes, str] = {}
-    for source_line, target_line in lines_abreast(*texts):
+    for source_line, target_line in parallel_lines(*texts):
         model.add_sentence_pair(_numbered(source_line, source_ids), _numbered(target_line, target_ids))
     for stage in stages:
         stage.start_training()

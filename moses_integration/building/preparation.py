@@ -19,7 +19,7 @@ from typing import Literal
 from moses_integration.building.text_form import warn_about_form
 from moses_integration.ini import MosesIni
 from phrasescore.configuration import check_values
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 from phrasescore.files import display_name, open_output, read_regular, write_lines
 from phrasescore.files.documents import read_json
 from phrasescore.text import Log, chunks, no_log, text_lines
@@ -259,7 +259,7 @@ def _beginnings(text: str) -> Iterator[tuple[str, bool]]:
 
 def language_of(path: Path, given: str | None, side: str, tokenised: bool, log: Log) -> str:
     """Return the given language of a text, or else the extension of its file; warn if the tokeniser has no rules."""
-    option = spelled(f"{side}_language")
+    option = arg_name(f"{side}_language")
     language = given or (path.with_suffix("") if path.suffix in (".gz", ".xz", ".zst", ".bz2") else path).suffix[1:]
     if not language:
         raise UserError(f"{path}: its name does not end in a language, as train.en does; give {option}")
@@ -267,7 +267,7 @@ def language_of(path: Path, given: str | None, side: str, tokenised: bool, log: 
     # It is the suffix of files, as in train.en; train.align is the word alignment.
     if not re.fullmatch("[A-Za-z0-9_-]+" if tokenised else "[a-z]{2,3}", language) or language == "align":
         wanted = "letters and digits" if tokenised else "a code of two or three small letters"
-        remedy = option if tokenised else f"{option}, or {spelled('tokenised')} if the text is"
+        remedy = option if tokenised else f"{option}, or {arg_name('tokenised')} if the text is"
         raise UserError(f"{name}: `{language}` cannot be a language; give {wanted}, as in en, by {remedy}")
     if not tokenised and not has_rules(language):
         log(f"{language}: the tokeniser has no abbreviations of this language, and uses English ones")

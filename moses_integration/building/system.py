@@ -30,7 +30,7 @@ from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERI
 from moses_integration.building.translation_tables import build_tables as build_embedded_tables
 from moses_integration.ini import MosesIni
 from phrasescore.configuration import option
-from phrasescore.errors import UserError, naming
+from phrasescore.errors import UserError, reported_as
 from phrasescore.files import lock_file, make_folder, read_lines, real_path, require_folder, write_json, write_lines
 from phrasescore.model_files import described, versions
 from phrasescore.text import Log, ProgressCallback, no_log, no_progress
@@ -219,7 +219,7 @@ class _Build:
 
     def align(self) -> None:
         given, corpus, method = self.given, self.corpus, self.config.aligner
-        with self.step("alignment"), naming({corpus.source: given.source, corpus.target: given.target}):
+        with self.step("alignment"), reported_as({corpus.source: given.source, corpus.target: given.target}):
             if given.validation is not None:
                 self.report["alignment"] = asdict(align_together(corpus, self.validation, method, self.processes))
             elif given.alignment is None:
@@ -232,14 +232,14 @@ class _Build:
         with self.step("tables"):
             # The user does not know the file of a computed alignment.
             names = given.source, given.target, given.alignment or given.source
-            with naming(dict(zip(self.corpus, names, strict=True))):
+            with reported_as(dict(zip(self.corpus, names, strict=True))):
                 built = build_tables(self.corpus, self.folder, longest, self._show)
             self.report["tables"] = asdict(built) if built is not None else None  # type: ignore[call-overload]
             if given.validation is not None:
                 folder = self.folder / VALIDATION
                 folder.mkdir()
                 names = (*given.validation, given.validation[0])
-                with naming(dict(zip(self.validation, names, strict=True))):
+                with reported_as(dict(zip(self.validation, names, strict=True))):
                     of_others = build_embedded_tables(*self.validation, folder, longest, self.processes)
                 self.report["validation"] = asdict(of_others)
 
@@ -276,7 +276,7 @@ def _new_system(folder: Path, *inputs: Path | None) -> Iterator[Path]:
     for path in inputs:
         if path is not None and real_path(path).is_relative_to(real_path(new)):
             raise UserError(f"{path}: is a file of an interrupted build, which a new build removes; move it elsewhere")
-    with naming({new: folder}):
+    with reported_as({new: folder}):
         make_folder(new)
     with lock_file(new / _LOCK, f"{folder}: another build is running in it; wait for it or give another folder"):
         for path in new.iterdir():

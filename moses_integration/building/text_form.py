@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from phrasescore.errors import spelled
+from phrasescore.errors import arg_name
 from phrasescore.text import Log
 
 # The lines of a text that are examined.
@@ -96,26 +96,26 @@ def warn_about_form(
         if number < _LINES:
             form.add(line.decode("utf-8", "replace"))
         yield line
-    prepared = spelled("prepared")
+    prepared = arg_name("prepared")
     marks = f"of {form.separate + form.joined} commas and final full stops are"
     if form.is_tokenised and not tokenised:
         log(
             f"{name}: looks tokenised ({form.separate} {marks} separate tokens), but is treated as plain text; give "
-            f"{spelled('tokenised')} to `build`, or {prepared} if the text is like that in the system's corpus/"
+            f"{arg_name('tokenised')} to `build`, or {prepared} if the text is like that in the system's corpus/"
         )
     if form.is_tokenised is False and tokenised:
         log(
             f"{name}: looks like plain text ({form.joined} {marks} joined to a word), but is treated as tokenised; "
-            f"leave out {spelled('tokenised')} or {prepared}"
+            f"leave out {arg_name('tokenised')} or {prepared}"
         )
     if form.escapes and not escaped:
         log(
             f"{name}: has {form.escapes} of Moses' escapes, as &apos;, which are treated as text; give "
-            f"{spelled('tokenised')} and {spelled('escaped')} to `build`, or {prepared} if the text is like that in "
+            f"{arg_name('tokenised')} and {arg_name('escaped')} to `build`, or {prepared} if the text is like that in "
             "the system's corpus/"
         )
     if form.is_lower_cased and capitalised:
         log(
             f"{name}: has no capital in {form.cased} lines, but translations will begin with one; give text with "
-            f"capitals, or {spelled('casing', 'keep')} to `build`"
+            f"capitals, or {arg_name('casing', 'keep')} to `build`"
         )

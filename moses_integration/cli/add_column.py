@@ -10,7 +10,7 @@ from moses_integration.per_text.context_sections import networks_of
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_path
 from phrasescore.cli.parser import Subparsers
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 from phrasescore.files import require_rereadable, require_writable
 from phrasescore.text import counted
 
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     if networks_of(ini):
         raise UserError(
             f"{ini.name}: has a column in context, which must remain the last column; add other columns to the ini "
-            f"without it, then tune with {spelled('in_context')}"
+            f"without it, then tune with {arg_name('in_context')}"
         )
     label = args.feature or ini.phrase_table().label
     before = ini.feature(label)

@@ -12,7 +12,7 @@ from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.section_options import add_section_options, given_options
-from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import require_rereadable
 
 
@@ -53,12 +53,12 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.alignment and not args.validation:
-        given = f"with {spelled('alignment')}, which is of all lines, and without {spelled('validation')}"
+        given = f"with {arg_name('alignment')}, which is of all lines, and without {arg_name('validation')}"
         options.reject_without_effect(args, ["aligner", "longest_sentence"], given)
     if args.escaped and not args.tokenised:
         raise UsageError(
-            f"{spelled('escaped')}: tokenising would take the escapes apart; give {spelled('tokenised')}, too, or text "
-            "without them"
+            f"{arg_name('escaped')}: tokenising would take the escapes apart; give {arg_name('tokenised')}, too, or "
+            "text without them"
         )
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
@@ -69,8 +69,8 @@ def run(args: argparse.Namespace) -> int:
     source, target = (language_of(*side, args.tokenised, reporter.log) for side in sides)
     if source == target:
         raise UserError(
-            f"{args.source}: source and target language are both `{source}`; give {spelled('source_language')} and "
-            f"{spelled('target_language')}"
+            f"{args.source}: source and target language are both `{source}`; give {arg_name('source_language')} and "
+            f"{arg_name('target_language')}"
         )
     casing: Casing = args.casing or ("keep" if args.tokenised else "true")
     with reporter.task("building") as task:

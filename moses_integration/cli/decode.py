@@ -11,7 +11,7 @@ from moses_integration.prepared_text import prepare_text, work_folder, write_tra
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
-from phrasescore.errors import UsageError, naming, spelled
+from phrasescore.errors import UsageError, arg_name, reported_as
 from phrasescore.files import STANDARD_STREAM, display_name, read_lines
 from phrasescore.vocabulary import WordCounts
 from phrasescore.words import split_words
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     ini, toolkit = system_options.open_system(args, reporter, (args.output, nbest.path if nbest else None))
     with work_folder(args.work) as folder:
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"
-        with naming({prepared: Path(display_name(args.source))}):
+        with reported_as({prepared: Path(display_name(args.source))}):
             source = prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.log)
             output = args.output if args.prepared else tokens
             # On a terminal, a progress bar would interrupt the translations.
@@ -76,4 +76,4 @@ def _size(text: str) -> int:
     try:
         return options.positive(text)
     except (ValueError, argparse.ArgumentTypeError):
-        raise UsageError(f"{spelled('nbest')}: {text} is not a size of a list; give FILE SIZE") from None
+        raise UsageError(f"{arg_name('nbest')}: {text} is not a size of a list; give FILE SIZE") from None

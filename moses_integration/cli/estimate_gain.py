@@ -13,7 +13,7 @@ from moses_integration.prepared_text import prepare_dev_set, work_folder
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
-from phrasescore.errors import UserError, naming, spelled
+from phrasescore.errors import UserError, arg_name, reported_as
 from phrasescore.files import write_json
 
 
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     _new_features(weight_of, weight_of, ini)
     with work_folder(args.work) as folder:
         dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log)
-        with naming({dev.source: args.source}), reporter.task("decoding") as task:
+        with reported_as({dev.source: args.source}), reporter.task("decoding") as task:
             candidates = decode_candidates(ini, dev, toolkit, folder, args.nbest, task.count)
     # The n-best lists contain tuned features only.
     new = _new_features(candidates.names, weight_of, ini)
@@ -84,6 +84,6 @@ def _new_features(names: Iterable[str], weight_of: Mapping[str, float], ini: Mos
     if not new:
         raise UserError(
             f"{ini.name}: no tuned feature has weight 0, so there is no gain to estimate; add a column to a tuned ini "
-            f"with {spelled('weight', 0)}, or give {spelled('in_context')}"
+            f"with {arg_name('weight', 0)}, or give {arg_name('in_context')}"
         )
     return new

@@ -13,7 +13,7 @@ from moses_integration.prepared_text import work_folder
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
-from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import make_folder, real_path, require_rereadable
 from phrasescore.model_files import described
 
@@ -113,7 +113,7 @@ def _summarise(args: argparse.Namespace, ini: MosesIni, trained: Trained, report
 
 def _check_usage(args: argparse.Namespace) -> None:
     if args.work is not None and real_path(args.work) == real_path(args.output):
-        raise UsageError(f"{spelled('work')}: is the folder of {spelled('output')}, too; give another one")
+        raise UsageError(f"{arg_name('work')}: is the folder of {arg_name('output')}, too; give another one")
     if args.output.exists() and (not args.output.is_dir() or any(args.output.iterdir())):
         raise UserError(f"{args.output}: exists already; give a new or empty folder")
 
@@ -124,8 +124,10 @@ def _given_text(args: argparse.Namespace) -> Corpus | None:
     if len(missing) == len(_TEXTS):
         return None
     if missing:
-        source, target, alignment = map(spelled, _TEXTS)
-        raise UsageError(f"{spelled(missing[0])}: is missing; give {source}, {target} and {alignment}, or none of them")
+        source, target, alignment = map(arg_name, _TEXTS)
+        raise UsageError(
+            f"{arg_name(missing[0])}: is missing; give {source}, {target} and {alignment}, or none of them"
+        )
     corpus = Corpus(args.source, args.target, args.alignment)
     require_rereadable(*corpus, why="the training text is read several times")
     return corpus

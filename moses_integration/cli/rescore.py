@@ -15,7 +15,7 @@ from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.section_options import add_section_options, given_options
-from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import display_name, read_lines, require_one_standard_input, require_writable, write_lines
 from phrasescore.model_files import described, files_of_models
 
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     labels = [spec.label for spec in args.scorer]
     for label in labels:
         if labels.count(label) > 1:
-            raise UsageError(f"{spelled('scorer')} {label}=: is given twice; give each scorer a label of its own")
+            raise UsageError(f"{arg_name('scorer')} {label}=: is given twice; give each scorer a label of its own")
     reporter = Reporter(quiet=args.quiet)
     given = {one.name: getattr(args, one.name) for one in fields(Rescorer) if one.name not in ("scorers", "log")}
     rescorer = Rescorer(**given, scorers=args.scorer, log=reporter.log)
@@ -88,8 +88,8 @@ def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> N
     seeds = system_options.seeds_of(args, [1, 2, 3])
     if args.ini is None and not args.prepared:
         raise UsageError(
-            f"{spelled('reference')}: the moses.ini that the list was decoded with says how its text is prepared; give "
-            f"{spelled('ini')}, or prepared text and {spelled('prepared')}"
+            f"{arg_name('reference')}: the moses.ini that the list was decoded with says how its text is prepared; "
+            f"give {arg_name('ini')}, or prepared text and {arg_name('prepared')}"
         )
     ini = system_options.read_ini(args.ini, reporter, outputs=(args.output, args.nbest_output)) if args.ini else None
     with work_folder(None) as folder:
@@ -109,19 +109,19 @@ def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> N
 def _apply(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> None:
     from moses_integration.rescoring.rescorer import TunedWeights
 
-    options.reject_without_effect(args, ["seeds", "restarts"], f"with {spelled('weights')}, which are tuned")
+    options.reject_without_effect(args, ["seeds", "restarts"], f"with {arg_name('weights')}, which are tuned")
     tuned = TunedWeights.read(args.weights)
     models = files_of_models(spec.path for spec in tuned.choices(args.scorer))
     require_writable(args.output, args.nbest_output, inputs=models)
     ini = None
     if args.prepared:
-        options.reject_without_effect(args, ["ini"], f"with {spelled('weights')} and {spelled('prepared')}")
+        options.reject_without_effect(args, ["ini"], f"with {arg_name('weights')} and {arg_name('prepared')}")
     elif path := args.ini or tuned.ini:
         ini = system_options.read_ini(path, reporter, outputs=(args.output, args.nbest_output))
     else:
         raise UsageError(
             f"{args.weights}: was tuned on prepared text, without a moses.ini; give prepared text and "
-            f"{spelled('prepared')}"
+            f"{arg_name('prepared')}"
         )
     with work_folder(None) as folder:
         prepared = prepare_text(ini, "source", args.source, folder / "source", args.prepared, reporter.log)

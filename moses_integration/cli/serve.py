@@ -16,7 +16,7 @@ from phrasescore.cli.options import (
     add_quiet_option,
 )
 from phrasescore.cli.parser import Subparsers
-from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.workers import available_cores
 
 
@@ -71,13 +71,13 @@ def _read(path: Path, reporter: Reporter) -> MosesIni:
 def _named(args: argparse.Namespace) -> dict[str, Path]:
     """Return the path of each system's moses.ini by name."""
     if (args.ini is None) == (not args.system):
-        raise UsageError(f"serve: give either INI or {spelled('system')} NAME=INI")
+        raise UsageError(f"serve: give either INI or {arg_name('system')} NAME=INI")
     if args.ini:
         return {args.ini.stem: args.ini}
     named = dict[str, Path]()
     for text in args.system:
         name, equals, path = text.partition("=")
         if not (name and equals and path) or name in named:
-            raise UsageError(f"{spelled('system')} {text}: is not NAME=INI, or repeats a name")
+            raise UsageError(f"{arg_name('system')} {text}: is not NAME=INI, or repeats a name")
         named[name] = Path(path)
     return named

@@ -12,7 +12,7 @@ from moses_integration.ini import NEW_WEIGHT, MosesIni, first_weight
 from moses_integration.per_text.context_sections import networks_of, with_networks
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input, require_writable
 from phrasescore.model_files import files_of_models
 from phrasescore.words import parse_number
@@ -126,7 +126,7 @@ def context_columns(args: argparse.Namespace, ini: MosesIni, reporter: Reporter)
     if not folders:
         for name in ("device", "precision"):
             if getattr(args, name) != "auto":
-                raise UsageError(f"{spelled(name)}: changes nothing without a network in context; leave it out")
+                raise UsageError(f"{arg_name(name)}: changes nothing without a network in context; leave it out")
         options.reject_without_effect(args, ["plugins"], "without a network in context")
         return None
     from moses_integration.per_text.context_columns import ContextColumns
@@ -137,7 +137,7 @@ def context_columns(args: argparse.Namespace, ini: MosesIni, reporter: Reporter)
     except UserError as error:
         if args.in_context:
             raise
-        option = spelled("in_context")
+        option = arg_name("in_context")
         raise UserError(f"{error}; or give the new folder of the network of {ini.name} by {option}") from error
     require_in_context(scorer)
     return ContextColumns(scorer, args.processes, args.scheduler, reporter.log, args.restart)
@@ -163,7 +163,8 @@ def open_system(
     ini.require_some_weight()
     if args.in_context and new_weight is not None and networks_of(ini):
         raise UserError(
-            f"{ini.name}: has a column in context already; give an ini without it, or leave out {spelled('in_context')}"
+            f"{ini.name}: has a column in context already; give an ini without it, or leave out "
+            f"{arg_name('in_context')}"
         )
     if args.in_context and tunes:
         new_weight = first_weight(ini.weights_of_table(ini.phrase_table()))
@@ -182,5 +183,5 @@ def seeds_of(args: argparse.Namespace, default: Sequence[int]) -> Sequence[int]:
     seeds: Sequence[int] = args.seeds or default
     for index, seed in enumerate(seeds):
         if seed in seeds[:index]:
-            raise UsageError(f"{spelled('seeds')}: {seed} is given twice")
+            raise UsageError(f"{arg_name('seeds')}: {seed} is given twice")
     return seeds

@@ -12,7 +12,7 @@ from moses_integration.prepared_text import prepare_text, work_folder
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
-from phrasescore.errors import naming
+from phrasescore.errors import reported_as
 from phrasescore.files import display_name, require_one_standard_input
 from phrasescore.text import text_lines
 
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
             add_columns_in_context(ini, len(columns.columns))
     with work_folder(args.output) as folder, work_folder(None) as temporary:
         prepared = temporary / "prepared"
-        with naming({prepared: Path(display_name(args.source))}):
+        with reported_as({prepared: Path(display_name(args.source))}):
             prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.log)
             require_moses_words(text_lines(prepared), prepared)
             made = write_indexed_system(ini, prepared, folder, columns, tuned)

@@ -15,7 +15,7 @@ from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.section_options import add_section_options, given_options
-from phrasescore.errors import naming
+from phrasescore.errors import reported_as
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
             fingerprint = tuning_fingerprint(str(toolkit), inputs, settings, dev, computing)
             checkpoint = TuningCheckpoint(folder, fingerprint, restart=args.restart, log=reporter.log)
         tunings: list[Tuning] = []
-        with naming({dev.source: args.source}), reporter.task("tuning", at_most=True) as task:
+        with reported_as({dev.source: args.source}), reporter.task("tuning", at_most=True) as task:
             request = TuningRequest(
                 dev.source, dev.references, seeds, config, folder, reporter.log, task.update, checkpoint
             )

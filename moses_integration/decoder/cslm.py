@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from moses_integration.decoder.context import ContextFeature, LanguageModel
+from moses_integration.decoder.language_models import LanguageModel, LanguageModelFeature
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from phrasescore.errors import UserError
 from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
@@ -38,7 +38,7 @@ _affiliations = cache(affiliations)
 """Few distinct alignments occur in a phrase table."""
 
 
-class NeuralLanguageModelFeature(ContextFeature):
+class NeuralLanguageModelFeature(LanguageModelFeature):
     """ln p of the translation under a neural language model, for a joint model given the source; `</s>` included.
 
     A network that was trained with `self_normalise` gives unnormalised scores, without the sum of the softmax.

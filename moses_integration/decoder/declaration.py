@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from moses_integration.decoder.context import LanguageModel
 from moses_integration.decoder.cslm import NeuralLanguageModelFeature
+from moses_integration.decoder.language_models import LanguageModel
 from moses_integration.decoder.model import DEFAULT_TABLE_LIMIT, LogLinearModel
 from moses_integration.decoder.phrases import (
     Feature,

@@ -1,6 +1,6 @@
 """The search graph of a sentence and its n-best derivations.
 
-Shapes: N hypotheses, H winners of recombination, X context features and their components, F components of all features,
+Shapes: N hypotheses, H winners of recombination, X language models and their components, F components of all features,
 L steps of several derivations in sequence.
 """
 
@@ -32,10 +32,10 @@ class Hypotheses(NamedTuple):
     back_N: Indices
     score_N: Floats
     """Score of the derivation so far, without future score."""
-    context_NX: Floats
-    """Values that the option added to the context features."""
+    lm_NX: Floats
+    """Values that the option added to the language models."""
     states_NX: Indices
-    """States of the context features after the hypothesis."""
+    """States of the language models after the hypothesis."""
 
     def take(self, indices: Indices) -> Hypotheses:
         return Hypotheses._make([column.take(indices, axis=0) for column in self])
@@ -77,10 +77,10 @@ class SearchGraph:
     def __init__(self, model: LogLinearModel, options: Options, begin: Sequence[int]) -> None:
         self._model, self.options = model, options
         none, states = np.array([NO_OPTION]), np.array([begin], np.int64).reshape(1, -1)
-        self.empty = Hypotheses(none, none, np.zeros(1), np.zeros((1, len(model.context_weights))), states)
+        self.empty = Hypotheses(none, none, np.zeros(1), np.zeros((1, len(model.lm_weights))), states)
         self._kept = [self.empty]
         self.states_NX = states
-        """States of the context features after the hypotheses of all stacks."""
+        """States of the language models after the hypotheses of all stacks."""
         self._last: Indices = np.array([self.root])
         self._lost: list[Hypotheses] = []
         """Hypotheses that lost in recombination; in `_all` they follow those of the stacks."""
@@ -208,7 +208,7 @@ class SearchGraph:
         before_L = [before for _, way in found for before in (self.root, *reversed(way))[: len(way)]]
         previous_L = self._all.option_N[np.array(before_L, np.int64)]
         values_LF = step_values(self._model, self.options, previous_L, option_L)
-        values_LF[:, self._model.context_columns] += self._all.context_NX[hypothesis_L]
+        values_LF[:, self._model.lm_columns] += self._all.lm_NX[hypothesis_L]
         sums = np.zeros((len(found), self._model.width))
         np.add.at(sums, derivation_L, values_LF)
         start_L, end_L = self.options.start_O[option_L], self.options.end_O[option_L]
@@ -222,7 +222,7 @@ class SearchGraph:
 
 
 def step_values(model: LogLinearModel, options: Options, previous_L: Indices, option_L: Indices) -> Floats:
-    """Return the values [L, F] of steps from one option to the next, without those of context."""
+    """Return the values [L, F] of steps from one option to the next, without what language models add."""
     values_LF = options.values_OF[option_L]
     start_O, end_O = options.start_O, options.end_O
     jumps = Jumps(start_O[previous_L], end_O[previous_L], start_O[option_L], end_O[option_L])

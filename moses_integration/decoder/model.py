@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from moses_integration.decoder.context import ContextFeature
+from moses_integration.decoder.language_models import LanguageModelFeature
 from moses_integration.decoder.phrases import Feature, Floats, PhraseFeature, TargetPhrase, Words
 from moses_integration.decoder.reordering import JumpFeature
 from moses_integration.decoder.tables import PhraseTable
@@ -35,7 +35,7 @@ class Translations:
     values_TF: Floats
     """Values without context: phrase features, and n-grams inside the phrase."""
     estimate_TF: Floats
-    """Estimates of what the context adds to context features."""
+    """Estimates of what the context adds to the language models."""
     rows: dict[str, Floats]
     """Label of a jump feature -> its rows [T, any width]."""
 
@@ -56,7 +56,7 @@ class LogLinearModel:
         """Take features in the order of moses.ini, with weights of 1, as in Moses."""
         self.phrase_features = [one for one in features if isinstance(one, PhraseFeature)]
         self.jump_features = [one for one in features if isinstance(one, JumpFeature)]
-        self.context_features = [one for one in features if isinstance(one, ContextFeature)]
+        self.language_models = [one for one in features if isinstance(one, LanguageModelFeature)]
         stateful = [one for one in features if not isinstance(one, PhraseFeature)]
         self.features: list[Feature] = [*stateful, *self.phrase_features]
         widths = [feature.width for feature in self.features]
@@ -67,9 +67,9 @@ class LogLinearModel:
         }
         self.tuneable_F = np.repeat([feature.tuneable for feature in self.features], widths)
         """Whether each component is tuned and printed in n-best lists [F]."""
-        is_context_F = np.repeat([isinstance(feature, ContextFeature) for feature in self.features], widths)
-        self.context_columns = np.flatnonzero(is_context_F)
-        """Indices of the context features' components [X]."""
+        is_lm_F = np.repeat([isinstance(feature, LanguageModelFeature) for feature in self.features], widths)
+        self.lm_columns = np.flatnonzero(is_lm_F)
+        """Indices of the language models' components [X]."""
         self.weights_F = np.ones(self.width)
         self.table: PhraseTable | None = None
         self.table_limit = DEFAULT_TABLE_LIMIT
@@ -78,8 +78,8 @@ class LogLinearModel:
         self._pruned: dict[Words, Translations] = {}
 
     @property
-    def context_weights(self) -> Floats:
-        weights_X: Floats = self.weights_F[self.context_columns]
+    def lm_weights(self) -> Floats:
+        weights_X: Floats = self.weights_F[self.lm_columns]
         return weights_X
 
     def set_weights(self, weights: Weights, origin: str = "weights") -> None:
@@ -163,7 +163,7 @@ class LogLinearModel:
         values_TF, estimate_TF = np.zeros((2, len(targets), self.width))
         for feature in self.phrase_features:
             values_TF[:, self.columns[feature.label]] = feature.values(source, targets)
-        for context in self.context_features:
+        for context in self.language_models:
             columns = self.columns[context.label]
             words = [context.words_of(target) for target in targets]
             values_TF[:, columns], estimate_TF[:, columns] = context.alone(words)

@@ -12,7 +12,7 @@ none after it. Only the window and its spans are considered, so decoding time is
 
 Shapes: H hypotheses of a stack, S spans of the sentence, s spans of a window, w words of a window, M moves, N
 candidates (move, option), D distinct states of candidates, C coverages of a stack, R relations, O options of the
-sentence, J leading options of a span, X context features.
+sentence, J leading options of a span, X language models.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ class Search:
         self._distance_weight = sum(
             feature.distance_weight(model.weights_F[model.columns[feature.label]]) for feature in model.jump_features
         )
-        self._context_weights = model.context_weights
-        begin = [feature.begin(options) for feature in model.context_features]
+        self._lm_weights = model.lm_weights
+        begin = [feature.begin(options) for feature in model.language_models]
         self._graph = SearchGraph(model, options, begin)
 
     def run(self, keep_arcs: bool = False) -> SearchGraph:
@@ -224,10 +224,10 @@ class Search:
         move_N, entry_N = self._popped(moves)
         option_N = entry_N % len(self._options.score_O)
         record_N, future_N = moves.record_M.take(move_N), moves.future_M.take(move_N)
-        context_NX, states_NX = self._extend(record_N, option_N, is_end=k == self._words)
+        lm_NX, states_NX = self._extend(record_N, option_N, is_end=k == self._words)
         score_N = moves.score_M.take(move_N) + self._options.score_O.take(option_N)
         score_N += self._entries.score_RO.take(entry_N)
-        score_N += context_NX @ self._context_weights
+        score_N += lm_NX @ self._lm_weights
         total_N = score_N + future_N
         coverage_N = moves.coverage_M.take(move_N)
         best_first = (-total_N).argsort(kind="stable")
@@ -241,7 +241,7 @@ class Search:
         covered_H = coverage_N.take(winners)
         first_C = _first_of_each(covered_H)
         coverage_C = covered_H.take(first_C)
-        candidates = Hypotheses(option_N, record_N, score_N, context_NX, states_NX)
+        candidates = Hypotheses(option_N, record_N, score_N, lm_NX, states_NX)
         kept = candidates.take(winners)
         record_H = self._graph.add(kept)
         if keep_arcs:
@@ -275,13 +275,13 @@ class Search:
         return min(size, int(np.count_nonzero(total_H - total_H[0] > math.log(beam))))
 
     def _extend(self, record_N: Indices, option_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
-        """Return the values of context features for options after hypotheses, and the new states."""
-        context_NX, end = np.empty((len(record_N), len(self._context_weights))), 0
+        """Return the values of language models for options after hypotheses, and the new states."""
+        lm_NX, end = np.empty((len(record_N), len(self._lm_weights))), 0
         states_NX = self._graph.states_NX.take(record_N, axis=0)
-        for i, feature in enumerate(self._model.context_features):
+        for i, feature in enumerate(self._model.language_models):
             start, end = end, end + feature.width
-            context_NX[:, start:end], states_NX[:, i] = feature.extend(states_NX[:, i], option_N, is_end)
-        return context_NX, states_NX
+            lm_NX[:, start:end], states_NX[:, i] = feature.extend(states_NX[:, i], option_N, is_end)
+        return lm_NX, states_NX
 
 
 def _moves_into(recent: Iterable[tuple[Stack, list[Moves]]], first_word: int) -> Moves:

@@ -36,7 +36,7 @@ from phrasescore.table.entry import (
     without_end,
 )
 from phrasescore.text import counted
-from phrasescore.words import hash_word, join_words, singles
+from phrasescore.words import hash_word, join_words, to_float32
 
 Line = tuple[int, bytes]
 """The number of a line, and its text without the line end."""
@@ -175,7 +175,7 @@ def _floored_logs(scores: bytes, width: int, promise: str) -> tuple[float, ...]:
     if len(probabilities) != width:
         reason = f"has {counted(len(probabilities), 'score')} where {promise}"
         raise LineFault("line", reason, "run `phrasescore check` on the table")
-    logs = singles(math.log(p) if p > 0 else LOWEST_LOG for p in probabilities)
+    logs = to_float32(math.log(p) if p > 0 else LOWEST_LOG for p in probabilities)
     return tuple(max(log, LOWEST_LOG) for log in logs)
 
 

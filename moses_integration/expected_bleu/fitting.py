@@ -31,7 +31,7 @@ from scipy.sparse import csr_array
 
 from moses_integration.expected_bleu.nbest_lists import Groups, NbestLists, Pair
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 from phrasescore.phrases import offsets_of
 from phrasescore.scoring.phrase_pair_model import Keys, PhrasePairModel, features_of
 from phrasescore.text import Log, chunks, no_log
@@ -178,7 +178,7 @@ def train(lists: NbestLists, weights_F: Floats, seed: int = 1, log: Log = no_log
     """Train a phrase-pair model on lists that were decoded with these weights, choosing l2 on held-out lists."""
     if len(lists) < FEWEST or not np.ptp(lists.group_L):
         raise UserError(
-            f"{len(lists)} sentences were translated, too few to train on; give more text or {spelled('sentences')}"
+            f"{len(lists)} sentences were translated, too few to train on; give more text or {arg_name('sentences')}"
         )
     if not lists.pairs:
         raise UserError("no phrase pair was used in any translation, so there is nothing to learn; give more text")

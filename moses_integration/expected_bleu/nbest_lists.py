@@ -40,11 +40,11 @@ from moses_integration.decoder.pool import load_decoder, start_decoders
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import FeatureLine, MosesIni
 from moses_integration.tuning.bleu import bleu_statistics
-from phrasescore.errors import UserError, naming, spelled
+from phrasescore.errors import UserError, arg_name, reported_as
 from phrasescore.files import write_lines
 from phrasescore.files.documents import read_json
 from phrasescore.phrases import Offsets, offsets_of
-from phrasescore.text import Log, lines_abreast, no_log, text_lines, warn_one_sided
+from phrasescore.text import Log, no_log, parallel_lines, text_lines, warn_one_sided
 
 Pair = tuple[bytes, bytes]
 """Source and target phrase, words separated by one space."""
@@ -72,7 +72,7 @@ class Fold:
 
 def training_corpus(ini: MosesIni) -> Corpus:
     """Return the training text of a system of `build`; a UserError if it is not beside the files of the ini."""
-    remedy = f"give the prepared text by {spelled('source')}, {spelled('target')} and {spelled('alignment')}"
+    remedy = f"give the prepared text by {arg_name('source')}, {arg_name('target')} and {arg_name('alignment')}"
     text = SystemText.of(ini)
     if text is None:
         raise UserError(f"{ini.name}: is not the ini of a system that `build` made; {remedy}")
@@ -114,7 +114,7 @@ def build_folds(
     # Read the whole text first, so that messages have file names and line numbers that the user knows.
     read_aligned_corpus(*corpus)
     sides = corpus.source, corpus.target
-    warn_one_sided(lines_abreast(*sides), sides, log)
+    warn_one_sided(parallel_lines(*sides), sides, log)
     group_N = group_pairs(corpus)
     fold_N = assign_folds(group_N)
     if not fold_N.any():
@@ -129,7 +129,7 @@ def build_folds(
         own = Corpus.in_folder(own_folder, "train", ("source", "target"))
         for whole, path in zip(corpus, own, strict=True):
             write_lines(path, compress(text_lines(whole), fold_N == number))
-        with naming(dict(zip(own, corpus, strict=True))):
+        with reported_as(dict(zip(own, corpus, strict=True))):
             build_tables(*own, own_folder, _longest_phrase(ini), processes)
             folds.append(Fold(own_folder, own, group_N[fold_N == number], _build_ini(ini, own, own_folder)))
         log(f"system of fold {number + 1}: {len(folds[number].group_N):,} sentences")

@@ -22,7 +22,7 @@ from moses_integration.ini.lines import (
     split_fields,
     without_comment,
 )
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 from phrasescore.files import real_path, write_atomically
 from phrasescore.words import parse_number
 
@@ -143,7 +143,7 @@ class MosesIni(IniLines):
         if len(tables) != 1:
             found = ", ".join(f"{table.label} in line {self.number_of(table.row)}" for table in tables) or "none"
             remedy = (
-                f"choose by {spelled('feature')} (add-column), or use Moses (tune, decode, without a column in context)"
+                f"choose by {arg_name('feature')} (add-column), or use Moses (tune, decode, no column in context)"
                 if tables
                 else "add its line"
             )
@@ -154,7 +154,7 @@ class MosesIni(IniLines):
         for feature in self.features():
             if feature.kind == "KENLM":
                 return self.path_of(feature)
-        raise UserError(f"{self.name}: has no KENLM feature with an n-gram model; give one by {spelled('backoff')}")
+        raise UserError(f"{self.name}: has no KENLM feature with an n-gram model; give one by {arg_name('backoff')}")
 
     def set_argument(self, label: str, key: str, value: str) -> None:
         feature = self.feature(label)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moses_integration.ini import IN_CONTEXT, MosesIni, Weights, add_columns_in_context
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 
 if TYPE_CHECKING:
     from moses_integration.per_text.context_columns import ContextColumns
@@ -62,7 +62,7 @@ def with_networks(
     ini, known = ini.copy(), networks_of(ini)
     if not known:
         if new_weight is None:
-            option = spelled("in_context")
+            option = arg_name("in_context")
             raise UserError(f"{ini.name}: has no column for {option}; give the ini that `tune` with {option} wrote")
         add_columns_in_context(ini, len(columns.columns), new_weight)
     if tunes or not known:
@@ -112,7 +112,7 @@ def require_tuned_for(ini: MosesIni, scorer: PhraseScorer) -> None:
     if tuned_with and tuned_with != [scorer.fingerprint]:
         raise UserError(
             f"{scorer.name}: is not the network that {ini.name} was tuned with, or was trained further since; give "
-            f"the old one by {spelled('in_context')}, or tune again"
+            f"the old one by {arg_name('in_context')}, or tune again"
         )
 
 
@@ -145,7 +145,7 @@ def keep_option_weights(ini: MosesIni) -> None:
 
 
 def _again() -> str:
-    return f"tune again, with {spelled('in_context')}, the ini that it was made of"
+    return f"tune again, with {arg_name('in_context')}, the ini that it was made of"
 
 
 def _widths(weights: Weights) -> dict[str, int]:

@@ -39,8 +39,8 @@ from moses_integration.rescoring.reranking import (
 )
 from moses_integration.tuning.candidates import from_nbest
 from moses_integration.tuning.tunings import Tuning, spread
-from phrasescore.device import Device, Precision, choose_device, settle_memory
-from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.device import Device, Precision, choose_device, configure_memory
+from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import display_name, sha256_of, write_json
 from phrasescore.files.documents import read_json
 from phrasescore.model_files import described, versions
@@ -108,14 +108,14 @@ class TunedWeights:
         for spec in given:
             if (spec.label, spec.column) not in {(one.label, one.column) for one in self.scorers}:
                 raise UserError(
-                    f"{spelled('scorer')} {spec.label}={spec.source}: {self.path} has no weight for it; leave it out "
+                    f"{arg_name('scorer')} {spec.label}={spec.source}: {self.path} has no weight for it; leave it out "
                     "or tune with it"
                 )
         for one in self.scorers:
             if self.digests[one.label] is None and one.label not in replaced:
                 raise UserError(
                     f"{self.path}: the numbers of {one.label} belong to the list it was tuned on; give "
-                    f"{spelled('scorer')} {one.label}=FILE with those of this list"
+                    f"{arg_name('scorer')} {one.label}=FILE with those of this list"
                 )
         return [replaced.get(one.label, one) for one in self.scorers]
 
@@ -129,13 +129,13 @@ class TunedWeights:
         if backoff and sha256_of(backoff) != self.backoff_digest:
             raise UserError(
                 f"{backoff}: is not the n-gram model that {self.path} was tuned with; give that one by "
-                f"{spelled('backoff')}, or tune again"
+                f"{arg_name('backoff')}, or tune again"
             )
         for spec, feature in zip(specs, features, strict=True):
             if feature.fingerprint != self.digests[spec.label]:
                 raise UserError(
                     f"{spec.path}: is not the model that {self.path} was tuned with; give that one by "
-                    f"{spelled('scorer')} {spec.label}={replace(spec, path=Path('FOLDER')).source}, or tune again"
+                    f"{arg_name('scorer')} {spec.label}={replace(spec, path=Path('FOLDER')).source}, or tune again"
                 )
 
 
@@ -244,17 +244,17 @@ class Rescorer:
             return None
         if self.backoff is None and ini is None:
             raise UsageError(
-                f"{spelled('scorer')}: a language model needs an n-gram model; give {spelled('backoff')}, or "
-                f"{spelled('ini')} for its own"
+                f"{arg_name('scorer')}: a language model needs an n-gram model; give {arg_name('backoff')}, or "
+                f"{arg_name('ini')} for its own"
             )
         return self.backoff or (ini.language_model() if ini else None)
 
     def _require_no_backoff(self) -> None:
         if self.backoff is not None:
-            raise UsageError(f"{spelled('backoff')}: changes nothing without a neural language model; leave it out")
+            raise UsageError(f"{arg_name('backoff')}: changes nothing without a neural language model; leave it out")
 
     def _device(self, specs: Sequence[FeatureSpec]) -> Device:
-        settle_memory()
+        configure_memory()
         # The decoder uses fp32 for language models, so its n-best lists have the same scores.
         is_exact = self.precision == "auto" and any(map(needs_backoff, specs))
         return choose_device(self.device, "fp32" if is_exact else self.precision)

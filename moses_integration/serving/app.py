@@ -28,13 +28,13 @@ from moses_integration.serving.batches import (
     Limits,
     Result,
     Sentence,
+    TranslationQueue,
     TranslationTask,
-    Translator,
     column_names,
 )
 from moses_integration.serving.mosesserver import answer_call
 from phrasescore import __version__
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 from phrasescore.text import Log
 
 if TYPE_CHECKING:
@@ -71,12 +71,12 @@ def serve(
     with _listener(*address) as listener, TemporaryDirectory(prefix="serving.") as folder:
         log(f"loading {', '.join(systems)}")
         task = TranslationTask(systems, Path(folder), limits, device, precision)
-        with closing(Translator(task, processes)) as translator:
+        with closing(TranslationQueue(task, processes)) as translator:
             asyncio.run(_serve(translator, systems, limits, listener, log))
 
 
 async def _serve(
-    translator: Translator, systems: Mapping[str, MosesIni], limits: Limits, listener: socket.socket, log: Log
+    translator: TranslationQueue, systems: Mapping[str, MosesIni], limits: Limits, listener: socket.socket, log: Log
 ) -> None:
     await translator.load()
     server = uvicorn.Server(
@@ -102,7 +102,7 @@ def _listener(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
-        remedy = f"choose another {spelled('host')} or {spelled('port')}"
+        remedy = f"choose another {arg_name('host')} or {arg_name('port')}"
         raise UserError(f"{host}:{port}: cannot listen there ({error}); {remedy}") from error
 
 
@@ -123,7 +123,7 @@ def _file(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
 
 @dataclass(frozen=True)
 class _Service:
-    translator: Translator
+    translator: TranslationQueue
     systems: Mapping[str, MosesIni]
     """The first one is the default."""
     limits: Limits

@@ -126,7 +126,7 @@ class _Waiting:
     """Whether it is the only sentence of its batch, because an earlier batch killed processes."""
 
 
-class Translator:
+class TranslationQueue:
     """Distributes sentences among processes."""
 
     def __init__(self, task: TranslationTask, processes: int) -> None:

@@ -30,7 +30,7 @@ from moses_integration.per_text.context_columns import values_now
 from moses_integration.per_text.context_sections import networks_of, require_tuned_for, without_columns
 from moses_integration.per_text.options_in_context import OptionsInContext, TextColumn
 from moses_integration.serving.batches import Failure, Limits, Result, Sentence, column_names
-from phrasescore.device import Precision, settle_memory
+from phrasescore.device import Precision, configure_memory
 from phrasescore.errors import UserError
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, ScoringTask, load_scorer
@@ -73,7 +73,7 @@ class LoadedSystem:
         self._scorer: PhraseScorer | None = None
         self._in_context: OptionsInContext | None = None
         if networks := networks_of(ini):
-            settle_memory()
+            configure_memory()
             self._scorer = load_scorer(*networks, device=device, precision=precision)
             require_tuned_for(ini, self._scorer)
             self._in_context = OptionsInContext(ini, MappedPhrases(folder), self._settings)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 from phrasescore.files import open_input
 
 _LINES_SHOWN = 3
@@ -23,7 +23,7 @@ class StepFailure(UserError):
     """A program of an installed Moses failed."""
 
     def __init__(self, failure: str, log: Path) -> None:
-        super().__init__(f"{failure}; see {log}, or use {spelled('toolkit', 'embedded')}")
+        super().__init__(f"{failure}; see {log}, or use {arg_name('toolkit', 'embedded')}")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Installation:
         path = self.home / "bin" / name
         if not os.access(path, os.X_OK):
             raise UserError(
-                f"{path}: is missing or not executable; build it with Moses, or use {spelled('toolkit', 'embedded')}"
+                f"{path}: is missing or not executable; build it with Moses, or use {arg_name('toolkit', 'embedded')}"
             )
         return path
 

@@ -12,7 +12,7 @@ from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.decoder.tables import filter_table
 from moses_integration.ini import IGNORED, FeatureLine, MosesIni
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 from phrasescore.text import text_lines
 from phrasescore.words import phrases_of, quote, split_words
 
@@ -98,7 +98,7 @@ def check_folder_name(folder: Path) -> None:
     if unsafe:
         raise UserError(
             f"{folder}: Moses' scripts cannot use a folder with `{unsafe[0]}` in its path; give another one (tune and "
-            f"decode: {spelled('work')})"
+            f"decode: {arg_name('work')})"
         )
 
 
@@ -113,7 +113,7 @@ def check_features(ini: MosesIni) -> None:
         place = f"{ini.at(feature.row)}: {feature.label}"
         if feature.kind in KINDS and not KINDS[feature.kind].is_of_moses:
             raise UserError(
-                f"{place} is a {feature.kind}, which Moses does not have; use {spelled('toolkit', 'embedded')}, or "
+                f"{place} is a {feature.kind}, which Moses does not have; use {arg_name('toolkit', 'embedded')}, or "
                 "remove it and rescore with `phrasescore-smt rescore`"
             )
         if feature.kind in _RUN_COMMANDS:

@@ -12,7 +12,7 @@ from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.tuning.checkpoint import TuningCheckpoint
 from moses_integration.tuning.tunings import Tuning, TuningConfig
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 from phrasescore.text import Log, ProgressCallback, no_log, no_progress
 
 if TYPE_CHECKING:
@@ -114,15 +114,15 @@ def choose_toolkit(name: ToolkitName, processes: int | None = None, scheduler: s
     from moses_integration.toolkits.installation import find_installation
     from moses_integration.toolkits.moses import MosesToolkit
 
-    embedded = spelled("toolkit", "embedded")
+    embedded = arg_name("toolkit", "embedded")
     if scheduler is not None:
         if name == "moses":
-            raise UserError(f"{spelled('scheduler')}: Moses cannot share its work among workers; use {embedded}")
+            raise UserError(f"{arg_name('scheduler')}: Moses cannot share its work among workers; use {embedded}")
         return EmbeddedToolkit(processes, scheduler)
     installation = None if name == "embedded" else find_installation()
     if installation is not None:
         return MosesToolkit(installation, processes)
     if name == "moses":
-        asked = spelled("toolkit", "moses")
+        asked = arg_name("toolkit", "moses")
         raise UserError(f"{asked}: Moses was not found; set MOSES_HOME to its folder, or use {embedded}")
     return EmbeddedToolkit(processes)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
-from phrasescore.text import lines_abreast, utf8_lines
+from phrasescore.text import parallel_lines, utf8_lines
 from phrasescore.words import split_words
 
 MAX_ORDER = 4
@@ -35,13 +35,13 @@ References = Sequence[tuple[bytes, ...]]
 
 def read_references(paths: Sequence[Path]) -> list[tuple[bytes, ...]]:
     """Return the references of each sentence; each file holds one reference per line."""
-    return list(lines_abreast(*paths, read=utf8_lines))
+    return list(parallel_lines(*paths, read=utf8_lines))
 
 
 def read_dev_set(source: Path, references: Sequence[Path]) -> tuple[list[bytes], list[tuple[bytes, ...]]]:
     """Return the sentences of a dev set and their references."""
     translations = read_references(references)
-    sentences = [sentence for sentence, _ in lines_abreast(source, references[0])]
+    sentences = [sentence for sentence, _ in parallel_lines(source, references[0])]
     if not sentences:
         raise UserError(f"{source}: is empty; give some hundred dev sentences and their translations")
     return sentences, translations

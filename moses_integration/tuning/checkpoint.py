@@ -32,7 +32,7 @@ from phrasescore.text import Log, no_log
 
 
 @dataclass(frozen=True)
-class Step:
+class TuningStep:
     """The data of one iteration, for a checkpoint."""
 
     candidates: Candidates
@@ -77,7 +77,7 @@ class TuningCheckpoint:
                 self._files.remove(f"seed{tuning.seed}.*.step")
                 yield tuning
 
-    def load_step(self, seed: int, number: int) -> Step | None:
+    def load_step(self, seed: int, number: int) -> TuningStep | None:
         """Return a step of a seed, counted from 0; None if it is not saved."""
         content = self._files.read(f"seed{seed}.{number}.step")
         if content is None:
@@ -86,9 +86,9 @@ class TuningCheckpoint:
             names = tuple(stored["names"].tolist())
             candidates = Candidates(names, stored["features_CF"], stored["statistics_C9"], stored["offsets"])
             achieved, predicted, seconds = stored["numbers"].tolist()
-            return Step(candidates, achieved, stored["next_F"], predicted, seconds)
+            return TuningStep(candidates, achieved, stored["next_F"], predicted, seconds)
 
-    def save_step(self, seed: int, number: int, step: Step) -> None:
+    def save_step(self, seed: int, number: int, step: TuningStep) -> None:
         """Save a step of a seed, counted from 0."""
         found, content = step.candidates, io.BytesIO()
         np.savez(

@@ -22,7 +22,7 @@ from moses_integration.per_text.context_sections import with_columns
 from moses_integration.per_text.position_tags import strip_tags
 from moses_integration.tuning.bleu import References, bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates, component_names
-from moses_integration.tuning.checkpoint import Step, TuningCheckpoint
+from moses_integration.tuning.checkpoint import TuningCheckpoint, TuningStep
 from moses_integration.tuning.mert import optimise
 from moses_integration.tuning.tunings import Iteration, Tuning, TuningConfig
 from phrasescore.errors import UserError
@@ -136,7 +136,7 @@ class Tuner:
             tried.append(step.next_F)
         return Tuning(seed, iterations[best].weights, iterations[best].bleu, iterations)
 
-    def _step(self, lists: Candidates, tried: Sequence[Floats], seed: int, progress: ProgressCallback) -> Step:
+    def _step(self, lists: Candidates, tried: Sequence[Floats], seed: int, progress: ProgressCallback) -> TuningStep:
         """Decode with the latest weights, and search for better weights on all lists."""
         started, number, most = time.monotonic(), len(tried) - 1, self._settings.iterations
         which = f"{number + 1} of at most {most}"
@@ -160,7 +160,7 @@ class Tuner:
             seed=seed * 1000 + number,
             processes=self._processes,
         )
-        return Step(newer, achieved, optimum.weights_F, optimum.bleu, time.monotonic() - started)
+        return TuningStep(newer, achieved, optimum.weights_F, optimum.bleu, time.monotonic() - started)
 
     def _decode(self, weights_F: Floats, on_sentence: Callable[[int], None]) -> tuple[Candidates, float]:
         """Return the candidates under these weights, and the BLEU of the 1-best translations."""

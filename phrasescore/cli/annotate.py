@@ -12,7 +12,7 @@ from phrasescore.cli import options
 from phrasescore.cli.console import Reporter, duration
 from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.section_options import add_section_options, given_options
-from phrasescore.errors import UsageError, spelled
+from phrasescore.errors import UsageError, arg_name
 from phrasescore.files import (
     STANDARD_STREAM,
     display_name,
@@ -96,12 +96,12 @@ def _check_usage(args: argparse.Namespace, config: AnnotateConfig) -> None:
     config.check(args.table)
     require_one_standard_input(args.table, *config.only_sources_in)
     if args.dry_run:
-        options.reject_without_effect(args, ("report", "scheduler"), f"with {spelled('dry_run')}")
-        require_rereadable(args.table, why=f"{spelled('dry_run')} reads the table twice")
+        options.reject_without_effect(args, ("report", "scheduler"), f"with {arg_name('dry_run')}")
+        require_rereadable(args.table, why=f"{arg_name('dry_run')} reads the table twice")
         return
     if args.output is None and sys.stdout.isatty() and config.limit is None:
         raise UsageError(
-            f"-o: is missing, and a whole table would be printed here; give a file, -o - or {spelled('limit')}"
+            f"-o: is missing, and a whole table would be printed here; give a file, -o - or {arg_name('limit')}"
         )
     args.output = args.output or STANDARD_STREAM
     description = [description_of(args.output)] if config.shard and args.output != STANDARD_STREAM else []

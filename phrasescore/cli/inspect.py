@@ -12,7 +12,7 @@ from rich.text import Text
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
-from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import display_name, require_writable
 from phrasescore.model_files import files_of_models
 from phrasescore.pairs import Direction
@@ -62,14 +62,14 @@ def run(args: argparse.Namespace) -> int:
     scorer = options.load_networks(args, reporter)
     if args.gates:
         if (gates := encoder_gates(scorer, phrase)) is None:
-            option = spelled("gates")
+            option = arg_name("gates")
             raise UserError(f"{option}: the units of this network have no reset and update gates; leave it out")
         draw_gates(gates, args.gates)
         reporter.log(f"wrote {args.gates}")
     if args.table:
         reporter.log(f"reading {display_name(args.table)}")
     else:
-        reporter.log(f"{args.models[0]}: give {spelled('table')} to see the nearest phrases and the table's targets")
+        reporter.log(f"{args.models[0]}: give {arg_name('table')} to see the nearest phrases and the table's targets")
     _print(phrase, scorer.direction, inspect_phrase(scorer, phrase, args.table, args.top), args.top)
     return 0
 

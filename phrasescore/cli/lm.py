@@ -13,7 +13,7 @@ from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.training import add_training_options, given_layers, run_training
-from phrasescore.errors import UsageError, spelled
+from phrasescore.errors import UsageError, arg_name
 from phrasescore.files import (
     STANDARD_STREAM,
     display_name,
@@ -82,12 +82,12 @@ def _with_source(args: argparse.Namespace, text: str, prefix: str = "") -> Path 
     source, alignment = getattr(args, f"{prefix}source"), getattr(args, f"{prefix}alignment")
     if (source is None) != (alignment is None):
         given, missing = ("source", "alignment") if alignment is None else ("alignment", "source")
-        raise UsageError(f"{spelled(prefix + given)}: needs {spelled(prefix + missing)}, too; give both or neither")
+        raise UsageError(f"{arg_name(prefix + given)}: needs {arg_name(prefix + missing)}, too; give both or neither")
     target: Path = getattr(args, text)
     if source is None:
         return target
     if target is None:
-        raise UsageError(f"{spelled(prefix + 'source')}: needs {spelled(text)}, too; give both or neither")
+        raise UsageError(f"{arg_name(prefix + 'source')}: needs {arg_name(text)}, too; give both or neither")
     return ParallelText(source, target, alignment)
 
 
@@ -128,8 +128,8 @@ def _train(args: argparse.Namespace) -> int:
     text, validation = _with_source(args, "text"), _with_source(args, "validation", "validation_")
     if args.validation is not None and isinstance(text, ParallelText) != isinstance(validation, ParallelText):
         raise UsageError(
-            f"{spelled('validation')}: a joint model reads the source of both texts; give {spelled('source')} and "
-            f"{spelled('validation_source')}, or neither"
+            f"{arg_name('validation')}: a joint model reads the source of both texts; give {arg_name('source')} and "
+            f"{arg_name('validation_source')}, or neither"
         )
     # Imported late: PyTorch takes seconds to import, and usage errors should not wait for it.
     from phrasescore.lm.lm_training import prepare

@@ -12,7 +12,7 @@ import shtab
 
 from phrasescore.cli.console import Reporter
 from phrasescore.configuration import LARGEST
-from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import STANDARD_STREAM
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def reject_without_effect(args: argparse.Namespace, names: Sequence[str], reason
     """
     for name in names:
         if getattr(args, name) is not None:
-            raise UsageError(f"{spelled(name)}: changes nothing {reason}; leave it out")
+            raise UsageError(f"{arg_name(name)}: changes nothing {reason}; leave it out")
 
 
 def path_or_standard_stream(text: str) -> str | Path:
@@ -142,10 +142,10 @@ def add_model_option(parser: argparse.ArgumentParser, *, required: bool = True) 
 
 def load_models(args: argparse.Namespace, reporter: Reporter) -> PhraseScorer:
     """Load the models of --model, and log the scorer's note."""
-    from phrasescore.device import settle_memory
+    from phrasescore.device import configure_memory
     from phrasescore.scoring.scorer import load_scorer
 
-    settle_memory()
+    configure_memory()
     scorer = load_scorer(*args.models, device=args.device, precision=args.precision)
     if scorer.note is not None:
         reporter.log(scorer.note)

@@ -9,7 +9,7 @@ from shlex import quote
 from phrasescore.cli.options import add_path, path_or_standard_stream
 from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.training import add_training_options, given_layers, run_training
-from phrasescore.errors import UsageError, spelled
+from phrasescore.errors import UsageError, arg_name
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input
 from phrasescore.parallel_text import ParallelText
 from phrasescore.training.settings import PRESETS, SECTIONS, LearnsFrom, Settings, read_presets
@@ -84,20 +84,22 @@ def _next_command(args: argparse.Namespace) -> str:
 def _check_usage(args: argparse.Namespace) -> None:
     """Check that either a table or a text is given, with matching options."""
     if (args.table is None) == (args.source is None):
-        raise UsageError(f"give either a phrase table or {spelled('source')} and {spelled('target')}")
+        raise UsageError(f"give either a phrase table or {arg_name('source')} and {arg_name('target')}")
     pairs = [("source", "target"), ("validation_source", "validation_target")]
     if args.alignment is not None:
         pairs.append(("validation_source", "validation_alignment"))
     for one, other in pairs:
         if (getattr(args, one) is None) != (getattr(args, other) is None):
-            raise UsageError(f"{spelled(one)} and {spelled(other)}: belong together; give both or neither")
+            raise UsageError(f"{arg_name(one)} and {arg_name(other)}: belong together; give both or neither")
     if args.source is not None and args.validation is not None:
-        raise UsageError(f"{spelled('validation')}: is a phrase table; for text give {spelled('validation_source')}")
+        raise UsageError(f"{arg_name('validation')}: is a phrase table; for text give {arg_name('validation_source')}")
     for name in ("alignment", "validation_source"):
         if args.source is None and getattr(args, name) is not None:
-            raise UsageError(f"{spelled(name)}: is for parallel text; leave it out or give {spelled('source')}")
+            raise UsageError(f"{arg_name(name)}: is for parallel text; leave it out or give {arg_name('source')}")
     if args.alignment is None and args.validation_alignment is not None:
-        raise UsageError(f"{spelled('validation_alignment')}: needs {spelled('alignment')}, too; give both or neither")
+        raise UsageError(
+            f"{arg_name('validation_alignment')}: needs {arg_name('alignment')}, too; give both or neither"
+        )
 
 
 def settings_of(args: argparse.Namespace) -> Settings:

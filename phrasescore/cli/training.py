@@ -12,7 +12,7 @@ from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import CommandParser
 from phrasescore.cli.section_options import add_section_options, add_settings_help, given_options
 from phrasescore.configuration import Sections, Values, flags_of, parse_change, read_toml
-from phrasescore.errors import UsageError, spelled
+from phrasescore.errors import UsageError, arg_name
 from phrasescore.signals import StopRequest, stop_on_signals
 
 if TYPE_CHECKING:
@@ -57,13 +57,13 @@ def run_training(args: argparse.Namespace, prepare: Callable[..., tuple[Trainer[
         prepare: reads the data and returns the trainer, with `device` and `start` as keyword arguments.
         next_command: a command that uses the network, for the log.
     """
-    from phrasescore.device import choose_device, settle_memory
+    from phrasescore.device import choose_device, configure_memory
     from phrasescore.training.loop import Start
     from phrasescore.training.ranks import joined
 
     with joined() as ranks, stop_on_signals(may_repeat=ranks.number > 1) as stop:
         reporter = Reporter(quiet=args.quiet or not ranks.is_first)
-        settle_memory()
+        configure_memory()
         device = choose_device(ranks.device_name(args.device), args.precision)
         with reporter.task("reading") as task, stop.urgently():
             trainer, _ = prepare(device=device, start=Start(args.restart, task.update, reporter.log, ranks))
@@ -98,13 +98,13 @@ def _train(trainer: Trainer[Any], reporter: Reporter, stop: StopRequest, *, rest
         )
         progress = trainer.train()
     if progress.finished is None:
-        how = f"the same command without {spelled('restart')} resumes it" if restarted else "the same command resumes"
+        how = f"the same command without {arg_name('restart')} resumes it" if restarted else "the same command resumes"
         reporter.log(f"stopped after update {progress.update}; {how}")
         return stop.exit_code
     if is_overfitting(evaluations):
         reporter.log(
             f"the validation loss has risen while the training loss fell: the network overfits the {unit}s; more "
-            f"{spelled('dropout')}, or a smaller budget, may give better weights"
+            f"{arg_name('dropout')}, or a smaller budget, may give better weights"
         )
     reporter.log(
         f"done after update {progress.update}: {progress.finished}; the weights of update {progress.best_update} "

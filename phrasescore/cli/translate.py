@@ -12,7 +12,7 @@ from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.section_options import add_section_options, given_options
-from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, require_writable
 from phrasescore.model_files import files_of_models
 from phrasescore.pictures import Alignment, check_picture, draw_alignments
@@ -59,7 +59,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     config = SearchConfig.checked(given_options(args, SearchConfig))
     if config.n_best > 1 and not args.json:
-        raise UsageError(f"{spelled('n_best')}: needs {spelled('json')}; add it")
+        raise UsageError(f"{arg_name('n_best')}: needs {arg_name('json')}; add it")
     from phrasescore.translator import Translator
 
     if args.attention:
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     scorer = options.load_networks(args, reporter)
     translator = Translator(scorer, config, args.batch_size)
     if args.attention and not translator.has_attention:
-        raise UserError(f"{spelled('attention')}: this network has no attention to draw; leave it out")
+        raise UserError(f"{arg_name('attention')}: this network has no attention to draw; leave it out")
     is_typed = (args.text, args.output) == (STANDARD_STREAM, STANDARD_STREAM) and sys.stdin.isatty()
     if is_typed:
         print("one sentence a line, Ctrl-D to end", file=sys.stderr)
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     translator.words.warn_if_many_unknown(name, "network", reporter.log)
     if args.attention:
         if not alignments:
-            raise UserError(f"{spelled('attention')}: there is no sentence to draw; give one with words")
+            raise UserError(f"{arg_name('attention')}: there is no sentence to draw; give one with words")
         draw_alignments(alignments, args.attention)
     return 0
 

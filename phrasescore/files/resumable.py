@@ -33,7 +33,7 @@ from io import FileIO
 from pathlib import Path
 from typing import IO, Any
 
-from phrasescore.errors import FullDiskError, InputError, UserError, spelled
+from phrasescore.errors import FullDiskError, InputError, UserError, arg_name
 from phrasescore.files.documents import LARGEST_JSON, LARGEST_JSON_LINES, parse_json
 from phrasescore.files.reading import read_regular
 from phrasescore.files.writing import (
@@ -242,7 +242,7 @@ def _require_same(name: str, before: Mapping[str, Any], fingerprint: Mapping[str
     changes = [f"{key} {_shown(old)} (now {_shown(new)})" for key, old, new in _changes(before, now)]
     if changes:
         raise UserError(
-            f"{name}: an earlier run had {', '.join(changes)}; give the same to resume it, or {spelled('restart')} to "
+            f"{name}: an earlier run had {', '.join(changes)}; give the same to resume it, or {arg_name('restart')} to "
             "discard its work"
         )
 

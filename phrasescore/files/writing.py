@@ -144,10 +144,10 @@ def _compressing(raw: BinaryIO, compression: str | None) -> Iterator[BinaryIO]:
 
 def compress(lines: Iterable[bytes], compression: str | None) -> bytes:
     """Return compressed lines; concatenated results are a valid compressed file."""
-    piece = io.BytesIO()
-    with _compressing(piece, compression) as stream:
+    compressed = io.BytesIO()
+    with _compressing(compressed, compression) as stream:
         stream.write(b"".join(lines))
-    return piece.getvalue()
+    return compressed.getvalue()
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from phrasescore.device import Device, on_device
-from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import display_name
 from phrasescore.lm.ngrams import AffiliatedSource, Ngrams, read_text
 from phrasescore.model_files import LANGUAGE_MODEL
@@ -132,8 +132,8 @@ def prepare(
             raise UserError(f"{display_name(text)}: leaves no sentences to train on; hold out less")
         if settings.model.self_normalise and validation is None and not number:
             raise UsageError(
-                f"{spelled('self_normalise')}: needs held-out text to measure ln Z; give "
-                f"{spelled('validation')}, or hold out more of the text"
+                f"{arg_name('self_normalise')}: needs held-out text to measure ln Z; give "
+                f"{arg_name('validation')}, or hold out more of the text"
             )
         others = None if other is None else other.encode(vocabulary, source_vocabulary)
         sizes = len(vocabulary), 0 if source_vocabulary is None else len(source_vocabulary)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.errors import UserError, naming
+from phrasescore.errors import UserError, reported_as
 from phrasescore.files import full_disk_as_error, open_input
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def load_kenlm(path: Path) -> kenlm.Model:
         what = "is not a file" if path.exists() else "does not exist"
         raise UserError(f"{path}: {what}; give an ARPA file or a KenLM binary")
     place, status = path.resolve(), path.stat()
-    with naming({place: path}):
+    with reported_as({place: path}):
         return _load(place, status.st_size, status.st_mtime_ns)
 
 
@@ -69,7 +69,7 @@ def _load(path: Path, size: int, time: int) -> kenlm.Model:
             raise UserError(f"{path}: KenLM cannot read it{cause}; give an ARPA file or a KenLM binary") from error
 
 
-def require_log_probs(log10_probs: Sequence[float] | NDArray[np.float64], path: Path) -> None:
+def require_log10_probs(log10_probs: Sequence[float] | NDArray[np.float64], path: Path) -> None:
     """Reject minus infinity, and back-off weights that make a probability invalid, which KenLM accepts."""
     # `max` may overlook a NaN; the sum is NaN then.
     if not (sum(log10_probs) > -np.inf and max(log10_probs, default=0) <= _MOST):
@@ -203,7 +203,7 @@ class BackoffModel:
         for word in (*map(as_word, sentence), _END):
             scores.append(self._model.BaseScore(before, word, after))
             before, after = after, before
-        require_log_probs(scores, self._path)
+        require_log10_probs(scores, self._path)
         return LN_10 * np.array(scores)
 
     def _mass_outside(self, state: kenlm.State) -> float:
@@ -218,5 +218,5 @@ class BackoffModel:
     def _log10_probs(self, state: kenlm.State, words: Sequence[str]) -> NDArray[np.float64]:
         score, after = self._model.BaseScore, self._new_state()
         log10_probs = [score(state, word, after) for word in words]
-        require_log_probs(log10_probs, self._path)
+        require_log10_probs(log10_probs, self._path)
         return np.array(log10_probs)

@@ -28,7 +28,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.parallel_text import ParallelText
 from phrasescore.phrases import Ids, Offsets, Phrases, offsets_of
-from phrasescore.text import Log, lines_abreast, no_log, report_one_sided, text_lines
+from phrasescore.text import Log, no_log, parallel_lines, report_one_sided, text_lines
 from phrasescore.vocabulary import END, Vocabulary
 from phrasescore.words import split_words
 
@@ -138,7 +138,7 @@ def read_rows(
         return
     assert text.alignment is not None
     paths = text.target, text.source
-    rows: Iterable[tuple[bytes, ...]] = lines_abreast(*paths, text.alignment, read=read)
+    rows: Iterable[tuple[bytes, ...]] = parallel_lines(*paths, text.alignment, read=read)
     yield from affiliate(report_one_sided(rows, paths, log), text.alignment)
 
 

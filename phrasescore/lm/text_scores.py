@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.device import Precision, choose_device, settle_memory
-from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.device import Precision, choose_device, configure_memory
+from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import display_name
 from phrasescore.lm.lm_scorer import NeuralLmScorer
 from phrasescore.lm.ngrams import AffiliatedSource, TextRow, affiliate
@@ -68,19 +68,19 @@ class TextScores:
             log: called with a line about unusual lines of `weight_text`.
         """
         if (interpolate is not None or weight_text is not None) and backoff is None:
-            given = spelled("interpolate" if weight_text is None else "weight_text")
-            raise UsageError(f"{given}: needs an n-gram model to interpolate with; give {spelled('backoff')}")
+            given = arg_name("interpolate" if weight_text is None else "weight_text")
+            raise UsageError(f"{given}: needs an n-gram model to interpolate with; give {arg_name('backoff')}")
         if interpolate is not None and weight_text is not None:
-            first, second = spelled("interpolate"), spelled("weight_text")
+            first, second = arg_name("interpolate"), arg_name("weight_text")
             raise UsageError(f"{first}: is the weight that {second} determines; leave one of them out")
         if interpolate is not None and not 0 <= interpolate <= 1:
-            raise UsageError(f"{spelled('interpolate')}: is {interpolate}; give a number between 0 and 1")
-        settle_memory()
+            raise UsageError(f"{arg_name('interpolate')}: is {interpolate}; give a number between 0 and 1")
+        configure_memory()
         ngrams = None if backoff is None else Path(backoff)
         scorer = NeuralLmScorer.load(Path(model), choose_device(device, precision), ngrams)
         if scorer.source_window and weight_text is not None:
             raise UsageError(
-                f"{spelled('weight_text')}: is for models that read no source; give {spelled('interpolate')}"
+                f"{arg_name('weight_text')}: is for models that read no source; give {arg_name('interpolate')}"
             )
         return cls(scorer, interpolate if weight_text is None else learn_weight(scorer, Path(weight_text), log))
 
@@ -93,7 +93,7 @@ class TextScores:
             ("perplexity of the neural language model", f"{found['network']:.3f}"),
         ]
         if self.unknown_to_backoff is None:
-            advice = f"no distribution over words; give {spelled('backoff')}"
+            advice = f"no distribution over words; give {arg_name('backoff')}"
             rows.append(("", f"words outside the shortlist share one probability: {advice}"))
         else:
             rows.append(("perplexity of the back-off model", f"{found['backoff']:.3f}"))
@@ -211,7 +211,7 @@ def _scored(
 
 def _source_of(scorer: NeuralLmScorer, rows: Sequence[TextRow]) -> AffiliatedSource | None:
     vocabulary, sources = scorer.model.source_vocabulary, [row.source for row in rows if row.source is not None]
-    options = f"{spelled('source')} and {spelled('alignment')}"
+    options = f"{arg_name('source')} and {arg_name('alignment')}"
     if vocabulary is None and sources:
         raise UsageError(f"{scorer.model.folder}: is a model that reads no source; leave out {options}")
     if vocabulary is None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.device import on_device
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import FARTHEST, Reading, SourceBatch
 from phrasescore.nn.units import UNITS, RecurrentUnit
@@ -87,7 +87,7 @@ class RecurrentEncoder(Encoder):
     def __init__(self, words: int, config: ModelConfig) -> None:
         ways = 1 if config.directions == "forward" else 2
         if config.directions == "halves" and config.hidden % 2:
-            raise UserError(f"{spelled('directions', 'halves')}: needs an even number of hidden units")
+            raise UserError(f"{arg_name('directions', 'halves')}: needs an even number of hidden units")
         hidden = config.hidden // 2 if config.directions == "halves" else config.hidden
         outputs = ways * hidden
         has_summary = config.summary and config.uses_summary

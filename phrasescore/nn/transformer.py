@@ -114,7 +114,7 @@ class Layer(nn.Module):
         return x_BTd + self.dropout(self.feed(x_BTd)), kv_B2hUk
 
 
-class Stack(nn.Module):
+class TransformerStack(nn.Module):
     """The layers of one side, the scaled word vectors below them, and the norm above."""
 
     def __init__(self, config: ModelConfig, layers: int, source: int = 0) -> None:
@@ -182,7 +182,7 @@ class TransformerEncoder(Encoder):
 
     def __init__(self, words: int, config: ModelConfig) -> None:
         super().__init__(words, config, context=config.hidden, outputs=config.hidden)
-        self.stack = Stack(config, config.encoder_layers)
+        self.stack = TransformerStack(config, config.encoder_layers)
         self.marks = SpanMarks(config.hidden, ()) if config.in_context else None
 
     def forward(self, sources: SourceBatch) -> EncodedSource:
@@ -233,7 +233,7 @@ class TransformerDecoder(Decoder):
         if isinstance(encoder, RecurrentEncoder):
             raise UserError("decoder `transformer` reads the words of encoder `transformer`; set `encoder` to it")
         super().__init__(words, config, word=config.embedding, size=config.hidden)
-        self.stack = Stack(config, config.decoder_layers, encoder.outputs)
+        self.stack = TransformerStack(config, config.decoder_layers, encoder.outputs)
 
     def start(self, encoded: EncodedSource) -> TransformerState:
         assert encoded.annotations_SLd is not None

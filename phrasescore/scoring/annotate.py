@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from phrasescore.errors import InputError, UserError, spelled
+from phrasescore.errors import InputError, UserError, arg_name
 from phrasescore.files import (
     compress,
     compression_for,
@@ -131,7 +131,7 @@ class Annotation:
             raise LineFault(
                 "field 3 (scores)",
                 f"ends in {quote(score)} where {quote(self.replaced or b'')} is to be replaced",
-                f"give {spelled('replace_last')} what ends every line: 2.718 if the table was made "
+                f"give {arg_name('replace_last')} what ends every line: 2.718 if the table was made "
                 "with Moses' --PhraseCount",
             )
 
@@ -274,7 +274,7 @@ def require_lines(table: str | Path, counts: Counts) -> None:
     if not counts.lines_written:
         raise UserError(
             f"{display_name(table)}: has no line with a source that occurs in the texts of "
-            f"{spelled('only_sources_in')}; check that they are tokenised as the table is"
+            f"{arg_name('only_sources_in')}; check that they are tokenised as the table is"
         )
     if counts.lines_written == counts.faulty_lines_kept:
         raise InputError(f"{counts.first_fault}; all {counts.lines_read:,} lines are faulty, so none gets a score")
@@ -286,5 +286,5 @@ def _warn_if_few(counts: Counts, sources: frozenset[bytes], log: Log) -> None:
     if counts.lines_written < words:
         log(
             f"only {counted(counts.lines_written, 'line')} kept for {words:,} different words in the texts of "
-            f"{spelled('only_sources_in')}; check that they are tokenised and cased as the table is"
+            f"{arg_name('only_sources_in')}; check that they are tokenised and cased as the table is"
         )

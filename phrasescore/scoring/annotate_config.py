@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from phrasescore.configuration import LARGEST, Section, option
-from phrasescore.errors import UsageError, spelled
+from phrasescore.errors import UsageError, arg_name
 from phrasescore.files import require_rereadable
 from phrasescore.table.reader import Chunk
 from phrasescore.text import Log, no_log, text_lines
@@ -66,24 +66,24 @@ class AnnotateConfig(Section):
         try:
             return None if self.shard is None else Shard.parse(self.shard)
         except ValueError as error:
-            raise UsageError(f"{spelled('shard')}: {error}") from None
+            raise UsageError(f"{arg_name('shard')}: {error}") from None
 
     def check(self, table: str | Path) -> None:
         if self.processes is not None and self.scheduler is not None:
-            raise UsageError(f"{spelled('processes')} and {spelled('scheduler')}: are both given; leave one out")
+            raise UsageError(f"{arg_name('processes')} and {arg_name('scheduler')}: are both given; leave one out")
         if self.replace_last is not None and self.on_error == "keep":
             raise UsageError(
-                f"{spelled('replace_last')}: does not go with {spelled('on_error', 'keep')}, because a faulty line may "
-                "have no last score; leave one out"
+                f"{arg_name('replace_last')}: does not go with {arg_name('on_error', 'keep')}, because a faulty line "
+                "may have no last score; leave one out"
             )
         if self.parsed_shard() is not None:
-            require_rereadable(table, why=f"{spelled('shard')} reads the table twice")
+            require_rereadable(table, why=f"{arg_name('shard')} reads the table twice")
 
     def columns_of(self, scorer: PhraseScorer) -> tuple[Column, ...]:
         if self.columns is None:
             return scorer.columns[:1]
         if len({*self.columns}) < max(1, len(self.columns)):
-            raise UsageError(f"{spelled('columns')}: must be one or more different names; give each column once")
+            raise UsageError(f"{arg_name('columns')}: must be one or more different names; give each column once")
         return tuple(map(scorer.column, self.columns))
 
 

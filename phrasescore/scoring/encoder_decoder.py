@@ -26,7 +26,7 @@ from phrasescore.errors import UserError
 from phrasescore.model_files import require_finite, require_log_probs
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.nn.batch import PairBatch
-from phrasescore.pairs import orient
+from phrasescore.pairs import input_and_output
 from phrasescore.phrases import Phrases, PhrasesInSentences, offsets_of
 from phrasescore.scoring.occurrences import (
     PER_WORD,
@@ -110,7 +110,7 @@ class EncoderDecoderScorer(PhraseScorer):
 
     def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
         pairs, columns = self.encode(occurrences), columns or self.columns[:1]
-        source_N, target_N = orient((pairs.unknown_sources(), _count_unknown(pairs.targets)), self.direction)
+        source_N, target_N = input_and_output((pairs.unknown_sources(), _count_unknown(pairs.targets)), self.direction)
         values = {UNKNOWN_SOURCE: source_N, UNKNOWN_TARGET: target_N, UNKNOWN_BOTH: source_N + target_N}
         if UNNORMALISED in columns:
             values[UNNORMALISED] = self._scores_of(pairs, unnormalised=True)
@@ -118,7 +118,7 @@ class EncoderDecoderScorer(PhraseScorer):
             log_prob_N = self._scores_of(pairs)
             values |= {SCORE: log_prob_N, PER_WORD: log_prob_N / (pairs.targets.lengths + 1)}
         values_NK = np.stack([values[column] for column in columns], axis=1).astype(np.float64)
-        words = orient(
+        words = input_and_output(
             (int(pairs.sources.lengths[pairs.source_of_pair].sum()), int(pairs.targets.lengths.sum())), self.direction
         )
         counts = WordCounts(words[0], int(source_N.sum()), words[1], int(target_N.sum()))
@@ -130,7 +130,7 @@ class EncoderDecoderScorer(PhraseScorer):
         """Return the word ids of occurrences, with equal sources adjacent."""
         if occurrences.context is not None and self.in_context:
             return self._encode_in_context(occurrences.targets, occurrences.context)
-        sources, targets = map(list, orient((occurrences.sources, occurrences.targets), self.direction))
+        sources, targets = map(list, input_and_output((occurrences.sources, occurrences.targets), self.direction))
         order = None
         distinct, sizes = _runs(sources)
         if len(set(distinct)) < len(distinct):

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from phrasescore.device import Device, Precision, choose_device, one_thread, settle_memory
-from phrasescore.errors import UserError, spelled
+from phrasescore.device import Device, Precision, choose_device, configure_memory, one_thread
+from phrasescore.errors import UserError, arg_name
 from phrasescore.model_files import model_kind
 from phrasescore.pairs import Direction
 from phrasescore.plugins import NotRegisteredError, Registry, load_plugins, loaded_plugins, plugins_blamed
@@ -84,7 +84,7 @@ class PhraseScorer(ABC, Reloadable):
             return None
         return (
             f"{self.name}: conditions on the sentence but scores these phrases without their sentences; "
-            f"`tune` with {spelled('in_context')} gives it the sentences"
+            f"`tune` with {arg_name('in_context')} gives it the sentences"
         )
 
     @property
@@ -119,7 +119,7 @@ def require_in_context(scorer: PhraseScorer) -> None:
     if not scorer.in_context:
         raise UserError(
             f"{scorer.name}: does not condition on the sentence, so `annotate` writes its column once for all texts; "
-            f"give a model that does, as `train` with {spelled('alignment')} trains"
+            f"give a model that does, as `train` with {arg_name('alignment')} trains"
         )
 
 
@@ -215,7 +215,7 @@ class Recipe:
     plugins: tuple[str, ...] = field(default_factory=lambda: tuple(loaded_plugins()))
 
     def __call__(self) -> PhraseScorer:
-        settle_memory()
+        configure_memory()
         with plugins_blamed():
             load_plugins(self.plugins)
             scorer = self.load(*self.arguments, **dict(self.options))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from phrasescore.errors import spelled
+from phrasescore.errors import arg_name
 from phrasescore.files import MAGIC_LENGTH, STANDARD_STREAM, detect_format
 from phrasescore.table.entry import LOWEST_LOG, SEPARATOR, Entry, LineFault, describe_factors, parse_alignment
 from phrasescore.table.reader import TableReader
@@ -32,7 +32,7 @@ _SMALLEST = math.exp(LOWEST_LOG)
 
 
 @dataclass
-class Column:
+class ColumnRange:
     """The range of one score column."""
 
     smallest: float = math.inf
@@ -53,7 +53,7 @@ class TableReport:
     """The result of a check."""
 
     lines: int = 0
-    columns: list[Column] = field(default_factory=list)
+    columns: list[ColumnRange] = field(default_factory=list)
     fields: Counter[int] = field(default_factory=Counter)
     distinct_sources: int = 0
     repeated_pairs: int = 0
@@ -137,7 +137,7 @@ class _Checker:
     def _check_scores(self, scores: list[bytes]) -> None:
         columns = self.report.columns
         if not columns:
-            columns.extend(Column() for _ in scores)
+            columns.extend(ColumnRange() for _ in scores)
         if self.expected_columns not in (None, len(scores)):
             self.problem(
                 f"field 3 (scores): has {counted(len(scores), 'score')} where num-features promises "
@@ -193,7 +193,7 @@ class _Checker:
         if max(report.factors) > 1:
             report.notes.append(
                 f"a factored table: {describe_factors(*report.factors)}; networks learn factor 0 unless "
-                f"{spelled('factor')} of `train` names others, and the embedded decoder cannot load the table"
+                f"{arg_name('factor')} of `train` names others, and the embedded decoder cannot load the table"
             )
         if report.distinct_sources < len(self.runs):
             report.notes.append(

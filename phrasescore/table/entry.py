@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple, Self, get_args
 
 from phrasescore.files import LONGEST_LINE
 from phrasescore.text import counted
-from phrasescore.words import join_words, moses_number, parse_number, quote, singles, split_words
+from phrasescore.words import join_words, moses_number, parse_number, quote, split_words, to_float32
 
 SEPARATOR = b"|||"
 FACTOR_DELIMITER = b"|"
@@ -34,8 +34,8 @@ Counted = Literal["target", "source", "pair"]
 _COUNTS = get_args(Counted)
 """The meaning of the numbers of the counts field, in order."""
 ESCAPE = "rebuild the table, and escape a literal `|` as `&#124;`"
-_BLANKS = b" \t"
-_DIGITS_AND_BLANKS = b"0123456789.eE+- "
+_SPACES = b" \t"
+_DIGITS_AND_SPACES = b"0123456789.eE+- "
 _SURELY_FINITE = 3e38
 """32-bit floats overflow slightly above this."""
 # No phrase has as many words as nine digits allow.
@@ -71,7 +71,7 @@ class Entry(NamedTuple):
 
     def without_last_score(self) -> Entry:
         others, _, score = self.scores.rpartition(b" ")
-        kept = self.line[: self.end].removesuffix(score).rstrip(_BLANKS)
+        kept = self.line[: self.end].removesuffix(score).rstrip(_SPACES)
         return self._replace(scores=others, line=kept + self.line[self.end :], end=len(kept))
 
     def score_count(self) -> int:
@@ -83,7 +83,7 @@ class Entry(NamedTuple):
 
     def other_fields(self) -> list[bytes]:
         """Return the fields after the scores: alignment, counts, sparse features, properties."""
-        _, *fields = (field.strip(_BLANKS) for field in without_end(self.line[self.end :]).split(SEPARATOR))
+        _, *fields = (field.strip(_SPACES) for field in without_end(self.line[self.end :]).split(SEPARATOR))
         # Moses itself ends a line whose last field is empty with ` |||`.
         return fields[:-1] if fields and not fields[-1] else fields
 
@@ -111,7 +111,7 @@ def cut_line(line: bytes) -> Entry:
     source, target, scores = fields[:3]
     if len(fields) == 3:
         scores = without_end(scores)
-    end = len(source) + len(target) + 2 * len(SEPARATOR) + len(scores.rstrip(_BLANKS))
+    end = len(source) + len(target) + 2 * len(SEPARATOR) + len(scores.rstrip(_SPACES))
     if line.find(b"  ") >= 0 or line.find(b"\t") >= 0:  # which is quicker than `in`
         return Entry(join_words(source), join_words(target), join_words(scores), line, end)
     return Entry(source.strip(b" "), target.strip(b" "), scores.strip(b" "), line, end)
@@ -197,12 +197,12 @@ def _check_labels(field: str, phrase: bytes) -> None:
 
 def parse_scores(scores: bytes, field: str = "field 3 (scores)") -> list[float]:
     """Parse scores as Moses does, in 32 bits; one that it would reject or read as NaN or infinity is a LineFault."""
-    if not scores.translate(None, _DIGITS_AND_BLANKS):
+    if not scores.translate(None, _DIGITS_AND_SPACES):
         # For these bytes Python's parser gives the same results as Moses.
         with suppress(ValueError):
             numbers = [float(number) for number in scores.split(b" ")]
             if min(numbers) >= 0 and max(numbers) < _SURELY_FINITE:
-                return singles(numbers)
+                return to_float32(numbers)
     found = []
     for token in split_words(scores):
         try:

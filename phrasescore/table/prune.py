@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.configuration import Section, option
-from phrasescore.errors import InputError, UsageError, UserError, spelled
+from phrasescore.errors import InputError, UsageError, UserError, arg_name
 from phrasescore.files import (
     bounded_lines,
     compress,
@@ -82,20 +82,20 @@ class PruneConfig(Section):
 
     def check(self, table: str | Path, *, has_model: bool) -> None:
         if self.keep is None and self.threshold is None and self.top is None:
-            raise UsageError(f"{spelled('keep')}: is missing; give it, {spelled('threshold')} or {spelled('top')}")
+            raise UsageError(f"{arg_name('keep')}: is missing; give it, {arg_name('threshold')} or {arg_name('top')}")
         if self.keep is not None and self.threshold is not None:
-            raise UsageError(f"{spelled('keep')} and {spelled('threshold')}: are both given; leave one out")
+            raise UsageError(f"{arg_name('keep')} and {arg_name('threshold')}: are both given; leave one out")
         if self.by is not None and has_model:
-            raise UsageError(f"{spelled('by')}: does not go with a model, whose score is the criterion; leave one out")
+            raise UsageError(f"{arg_name('by')}: does not go with a model, whose score is the criterion; leave one out")
         if self.by is not None and self.by not in _NAMED and not (self.by.isdecimal() and int(self.by) >= 1):
-            raise UsageError(f"{spelled('by')}: `{self.by}` is not {', '.join(_NAMED)} or the number of a column")
+            raise UsageError(f"{arg_name('by')}: `{self.by}` is not {', '.join(_NAMED)} or the number of a column")
         if self.threshold in _ALPHA and self.by != "significance":
-            raise UsageError(f"{spelled('threshold')}: {self.threshold} needs {spelled('by', 'significance')}")
+            raise UsageError(f"{arg_name('threshold')}: {self.threshold} needs {arg_name('by', 'significance')}")
         if self.threshold is not None and self.threshold not in _ALPHA:
             try:
                 parse_number(self.threshold)
             except ValueError as error:
-                raise UsageError(f"{spelled('threshold')}: {error}") from None
+                raise UsageError(f"{arg_name('threshold')}: {error}") from None
         require_rereadable(table, why="pruning reads the table twice")
 
     def criterion(self, table: str | Path) -> Criterion:
@@ -157,7 +157,7 @@ def prune(
         kept_N = _choose(np.memmap(values.file, _LINE, "r"), config, least, display_name(table))
         counts.lines_written = int(kept_N.sum())
         if not counts.lines_written:
-            raise UserError(f"{spelled('threshold')}: no line has a value of at least {least:g}; give a lower one")
+            raise UserError(f"{arg_name('threshold')}: no line has a value of at least {least:g}; give a lower one")
         # Both outputs appear when both are complete.
         stream = stack.enter_context(open_output(output, is_compressed=True))
         copying = _Copying(compression_for(output))
@@ -264,7 +264,7 @@ def _best_of_sources(lines_N: Lines, top: int, table: str) -> Bools:
     firsts, kept_N = np.flatnonzero(is_first_N), np.zeros(len(lines_N), bool)
     if len(np.unique(lines_N["source"][firsts])) < len(firsts):
         raise InputError(
-            f"{table}: the lines of a source phrase are not together, as {spelled('top')} needs them; sort the table "
+            f"{table}: the lines of a source phrase are not together, as {arg_name('top')} needs them; sort the table "
             "by `LC_ALL=C sort`"
         )
     cuts = firsts[np.searchsorted(firsts, np.arange(0, firsts[-1] + 1, _WINDOW))]

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from phrasescore.errors import UserError, is_out_of_memory, naming, spelled
+from phrasescore.errors import UserError, arg_name, is_out_of_memory, reported_as
 from phrasescore.files import (
     STANDARD_STREAM,
     full_disk_as_error,
@@ -68,7 +68,7 @@ def run_folder(folder: Path, restart: bool, kind: str, ranks: Ranks = ALONE) -> 
     if not is_new:
         _check(folder, restart, kind)
     state = folder / TRAINING_STATE
-    with naming({state: folder}):
+    with reported_as({state: folder}):
         make_folder(state)
     run = RunFolder(folder)
     try:
@@ -91,7 +91,7 @@ def _check(folder: Path, restart: bool, kind: str) -> None:
     if not restart and (folder / WEIGHTS).exists() and not (folder / TRAINING_STATE / CHECKPOINT).exists():
         raise UserError(
             f"{folder}: holds a network but not the state of its training; give another folder, or "
-            f"{spelled('restart')} to replace it"
+            f"{arg_name('restart')} to replace it"
         )
 
 
@@ -192,7 +192,7 @@ class RunState:
                 if difference := self._difference(file.facts["run"]):
                     raise UserError(
                         f"{self._folder.path}: holds a run with {difference}; give the same to resume it, another "
-                        f"folder, or {spelled('restart')} to start over"
+                        f"folder, or {arg_name('restart')} to start over"
                     )
                 self._load(file.read())
                 # Drop the records of evaluations after the checkpoint. Users may delete the file.
@@ -203,7 +203,7 @@ class RunState:
                 raise
             raise UserError(
                 f"{path}: is damaged, so the training cannot be resumed; copy it again, or start over with "
-                f"{spelled('restart')}"
+                f"{arg_name('restart')}"
             ) from error
         self.progress = progress
         return True

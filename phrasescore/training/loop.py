@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from phrasescore.errors import UserError, spelled
+from phrasescore.errors import UserError, arg_name
 from phrasescore.files import finite
 from phrasescore.plugins import Registry
 from phrasescore.text import Log, ProgressCallback, counted, no_log, no_progress
@@ -201,7 +201,7 @@ class Trainer(Generic[TaskT]):
             )
             raise UserError(
                 f"update {self.progress.update}: the loss is not a number; {best}, train again with a lower "
-                f"{spelled('learning_rate')} or with {spelled('precision', 'fp32')}"
+                f"{arg_name('learning_rate')} or with {arg_name('precision', 'fp32')}"
             )
 
     def _evaluate_and_save(self) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from phrasescore.aligned_phrases import AlignedPhrases, extract_phrases
 from phrasescore.device import Device
-from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import display_name
 from phrasescore.model_files import ENCODER_DECODER, TRAINING_STATE
 from phrasescore.model_folder import save_description
@@ -188,7 +188,7 @@ def _log_data(data: PairData, *, has_held_out: bool, log: Log) -> None:
     if is_table and has_held_out:
         log(
             "held-out pairs are parts of the sentences of the table, so their loss shows only how well the network "
-            f"fits the table; {spelled('validation')} measures pairs of other sentences"
+            f"fits the table; {arg_name('validation')} measures pairs of other sentences"
         )
 
 
@@ -196,7 +196,7 @@ def _log_sizes(settings: Settings, by_size: frozenset[str], log: Log) -> None:
     """Log the most important `auto` settings, which depend on the size of the data."""
     values: dict[str, object] = {} if settings.model.in_context else {"dropout": settings.model.dropout}
     values["max_updates"] = settings.training.max_updates
-    if shown := [spelled(name, value) for name, value in values.items() if name in by_size]:
+    if shown := [arg_name(name, value) for name, value in values.items() if name in by_size]:
         log(f"by the size of the data: {', '.join(shown)}")
 
 

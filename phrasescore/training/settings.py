@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from phrasescore.configuration import AUTO, Section, Values, check_effect, option, options_of, setting, suggestion
-from phrasescore.errors import UsageError, UserError, spelled
+from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import documents
 from phrasescore.nn.architecture import ModelConfig, NeuralLmConfig
 from phrasescore.pairs import DataConfig
@@ -107,7 +107,7 @@ class Settings:
     def of(cls, learns_from: LearnsFrom, preset: str | None, layers: Sequence[Values]) -> Settings:
         if preset == DEFAULT_PRESETS["aligned"] and learns_from != "aligned":
             raise UsageError(
-                f"{spelled('preset', 'context')}: is for parallel text with a word alignment; give both, or another "
+                f"{arg_name('preset', 'context')}: is for parallel text with a word alignment; give both, or another "
                 "preset"
             )
         merged = merge([read_preset(PRESETS, preset or DEFAULT_PRESETS[learns_from]), *layers])
@@ -160,7 +160,7 @@ class Settings:
         OPTIMISERS[self.training.optimiser]
         if self.model.in_context and self.data.direction != "target-given-source":
             raise UsageError(
-                f"{spelled('direction')}: in context only the target can be predicted from the source; leave it out"
+                f"{arg_name('direction')}: in context only the target can be predicted from the source; leave it out"
             )
         has_subwords = self.sentences is not None and self.sentences.subwords is not None
         if has_subwords and self.model.in_context:

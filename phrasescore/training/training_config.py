@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from phrasescore.configuration import Section, option, setting
-from phrasescore.errors import UsageError, spelled
+from phrasescore.errors import UsageError, arg_name
 from phrasescore.plugins import loaded_plugins
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Budget:
         ends_by_loss = is_measured and config.patience and config.schedule == "constant"
         if all(getattr(config, name) is None for name in BUDGET) and not ends_by_loss:
             raise UsageError(
-                f"{', '.join(map(spelled, sorted(BUDGET)))}: one must be given; without a budget, only a held-out "
+                f"{', '.join(map(arg_name, sorted(BUDGET)))}: one must be given; without a budget, only a held-out "
                 "loss can end a training, with `schedule` constant and `patience` above 0"
             )
         if self.updates is not None and self.warmup > self.updates:

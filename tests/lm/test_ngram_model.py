@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.lm.ngram_model import load_kenlm, require_log_probs
+from phrasescore.lm.ngram_model import load_kenlm, require_log10_probs
 from tests.lm.conftest import ARPA
 
 TEXT = ARPA.read_bytes()
@@ -150,6 +150,6 @@ def test_only_files_are_opened_as_models(make: Callable[[Path], None], tmp_path:
 
 @pytest.mark.parametrize("number", [-np.inf, np.inf, np.nan, 2.0])
 def test_numbers_that_are_no_log_probabilities(number: float) -> None:
-    require_log_probs(np.array([-99.0, 0.0, 0.1]), Path("lm"))
+    require_log10_probs(np.array([-99.0, 0.0, 0.1]), Path("lm"))
     with pytest.raises(UserError, match="lm: gives words log-probabilities that are infinite or above 0"):
-        require_log_probs(np.array([-1.0, number]), Path("lm"))
+        require_log10_probs(np.array([-1.0, number]), Path("lm"))

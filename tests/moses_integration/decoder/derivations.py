@@ -36,7 +36,7 @@ def score_derivations(
     # Each phrase pair is the only option of its span.
     spans = [(segment.start, segment.end) for segment in numbers]
     options = assemble_options(model, sentence, spans, [1] * len(pairs), model.joined(pairs))
-    begin = [feature.begin(options) for feature in model.context_features]
+    begin = [feature.begin(options) for feature in model.language_models]
     scored: dict[int, Derivation] = {}
     by_length = sorted(range(len(derivations)), key=lambda d: len(derivations[d]))
     for _, group in groupby(by_length, key=lambda d: len(derivations[d])):
@@ -59,7 +59,7 @@ def _values(model: LogLinearModel, options: Options, begin: Sequence[int], optio
     values_LF = step_values(model, options, previous_DL.ravel(), option_DL.ravel())
     values_DLF = values_LF.reshape(count, length, model.width)
     values_DF: Floats = values_DLF.sum(axis=1)
-    for feature, state in zip(model.context_features, begin, strict=True):
+    for feature, state in zip(model.language_models, begin, strict=True):
         states_D = np.full(count, state)
         for step in range(length):
             value_DK, states_D = feature.extend(states_D, option_DL[:, step], is_end=step == length - 1)

@@ -215,7 +215,7 @@ def test_ngrams_inside_a_phrase_do_not_depend_on_context(language_models: list[P
     model = load_model(system.write(tmp_path), [(b"a",)], DecoderSettings())
     found = model.translations((b"a",))
     assert found is not None
-    (lm,) = model.context_features
+    (lm,) = model.language_models
     column = model.columns["L0"].start
     (first,), _ = (array[:, 0] for array in lm.alone([target[:2]]))
     assert first == 0

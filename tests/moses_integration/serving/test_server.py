@@ -22,7 +22,7 @@ import pytest
 
 from moses_integration.cli import main
 from moses_integration.nbest import read_nbest
-from moses_integration.serving.batches import Failure, Limits, Sentence, TranslationTask, Translator
+from moses_integration.serving.batches import Failure, Limits, Sentence, TranslationQueue, TranslationTask
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import train_with_plugin
@@ -266,7 +266,7 @@ def test_an_error_of_a_batch_reaches_its_clients(error: Exception, monkeypatch: 
         raise error
 
     task = TranslationTask({}, Path(), Limits(), "cpu", "fp32")
-    translator = Translator(task, 1)
+    translator = TranslationQueue(task, 1)
     monkeypatch.setattr(translator, "_run_pool", fails)
     sentences = [Sentence("a"), Sentence("b")]
     if isinstance(error, UserError):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from moses_integration.tuning.candidates import Candidates
-from moses_integration.tuning.checkpoint import Step, TuningCheckpoint
+from moses_integration.tuning.checkpoint import TuningCheckpoint, TuningStep
 from moses_integration.tuning.tune import Floats, Tuner
 from moses_integration.tuning.tunings import Iteration, Tuning
 from phrasescore.errors import UserError
@@ -41,7 +41,7 @@ def test_it_resumes_after_the_step_that_it_was_killed_in(tmp_path: Path, monkeyp
     decoded: list[int] = []
     step = Tuner._step
 
-    def counting(self: Tuner, lists: Candidates, tried: Sequence[Floats], *others: Any) -> Step:
+    def counting(self: Tuner, lists: Candidates, tried: Sequence[Floats], *others: Any) -> TuningStep:
         decoded.append(len(tried))
         return step(self, lists, tried, *others)
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from moses_integration.decoder import context
-from moses_integration.decoder.context import LanguageModel
+from moses_integration.decoder import language_models as models
+from moses_integration.decoder.language_models import LanguageModel
 from moses_integration.decoder.phrases import Words
 from phrasescore.errors import UserError
 from tests.moses_integration.decoder.searching import options_of
@@ -64,8 +64,8 @@ def test_scores_do_not_depend_on_the_cache(language_models: list[Path], monkeypa
         return found
 
     expected = scores()
-    monkeypatch.setattr(context, "_CACHED", 1)
-    monkeypatch.setattr(context, "_MOST_STATES", 0)
+    monkeypatch.setattr(models, "_CACHED", 1)
+    monkeypatch.setattr(models, "_MOST_STATES", 0)
     assert scores() == expected
 
 

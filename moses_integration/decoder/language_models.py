@@ -1,4 +1,4 @@
-"""Features of a phrase and its target context: language models.
+"""Language models: features of a phrase and the target words before it.
 
 They score all candidates of a stack in one batch, so that a network computes one large product.
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from moses_integration.decoder.phrases import Feature, Floats, Indices, Words
 from phrasescore.errors import UserError
-from phrasescore.lm.ngram_model import as_text, load_kenlm, require_log_probs
+from phrasescore.lm.ngram_model import as_text, load_kenlm, require_log10_probs
 
 if TYPE_CHECKING:
     import kenlm
@@ -36,7 +36,7 @@ _MOST_STATES = 1 << 16
 """States beyond which the next sentence starts without any, to limit memory."""
 
 
-class ContextFeature(Feature, ABC):
+class LanguageModelFeature(Feature, ABC):
     """A feature whose value depends on the target words before the phrase, and possibly on the source sentence.
 
     A state is a number. Hypotheses with equal states have equal scores in all continuations. Equivalent states need
@@ -59,7 +59,7 @@ class ContextFeature(Feature, ABC):
         """
 
 
-class LanguageModel(ContextFeature):
+class LanguageModel(LanguageModelFeature):
     """An n-gram model read by KenLM, ARPA or binary (moses/LM/Ken.cpp). Values are natural logs.
 
     The sum over a sentence is ln p with `</s>`. As in Moses, `</s>` is not scored after an empty last phrase (a dropped
@@ -106,7 +106,7 @@ class LanguageModel(ContextFeature):
                 score_TL[-1].append(self._model.BaseScore(before, as_text(word), after))
                 before, after = after, before
         full_T = [sum(score_L) for score_L in score_TL]
-        require_log_probs(full_T, self.path)
+        require_log10_probs(full_T, self.path)
         full_T1 = np.array(full_T, np.float64)[:, None]
         inside_T1 = np.array([sum(score_L[self._context :]) for score_L in score_TL], np.float64)[:, None]
         return inside_T1 * LN_10, full_T1 * LN_10 - inside_T1 * LN_10
@@ -119,21 +119,21 @@ class LanguageModel(ContextFeature):
         # The state after a long phrase does not depend on the state before it.
         (long,) = np.nonzero(self._length_P > self._context)
         self._end_P = np.full(len(options.phrases), _NO_STATE)
-        _, self._end_P[long] = self._walk(np.full(len(long), self._nothing), self._word_LP[:, long])
+        _, self._end_P[long] = self._score_words(np.full(len(long), self._nothing), self._word_LP[:, long])
         return self._start
 
     def extend(self, states_N: Indices, options_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return ln p of the words whose n-gram starts before the phrase, plus `</s>` at the end, and new states."""
         phrases_N = self._phrase_O.take(options_N)
-        score_N, state_N = self._walk(states_N, self._word_LP[: self._context].take(phrases_N, axis=1))
+        score_N, state_N = self._score_words(states_N, self._word_LP[: self._context].take(phrases_N, axis=1))
         end_N = self._end_P.take(phrases_N)
         state_N = np.where(end_N == _NO_STATE, state_N, end_N)
         if is_end:
             end_1N = np.where(self._length_P[None, phrases_N] > 0, _END, 0)
-            score_N += self._walk(state_N, end_1N)[0]
+            score_N += self._score_words(state_N, end_1N)[0]
         return score_N[:, None] * LN_10, state_N
 
-    def _walk(self, state_N: Indices, word_LN: Indices) -> tuple[Floats, Indices]:
+    def _score_words(self, state_N: Indices, word_LN: Indices) -> tuple[Floats, Indices]:
         score_N, state_N = np.zeros(len(state_N)), state_N.copy()
         for word_N in word_LN:
             (word,) = word_N.nonzero()
@@ -176,7 +176,7 @@ class LanguageModel(ContextFeature):
                 numbers[after] = number
                 after = self._new_state()
             following.append(number)
-        require_log_probs(scores, self.path)
+        require_log10_probs(scores, self.path)
         return scores, following
 
 
