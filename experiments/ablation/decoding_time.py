@@ -57,7 +57,7 @@ def time_translating(
     Returns:
         `device`: device of the networks. `cold` and `warm`: `seconds` per sentence, `queries` of the neural language
         model per sentence, and `served`, the hit rate of its cache (None without queries). Both include these times in
-        seconds per sentence: `placing`, building the per-text table, and `rescoring`, scoring and reranking.
+        seconds per sentence: `indexing`, building the per-text table, and `rescoring`, scoring and reranking.
 
     Raises:
         UserError: a model cannot be loaded.
@@ -77,9 +77,9 @@ def time_translating(
         if column is not None:
             with part("loading"):
                 _score(ini, [_one_word(source)], Path(folder) / "word", column)
-            with part("placing"):
+            with part("indexing"):
                 load = _score(ini, [*source, _one_word(source)], Path(folder) / "text", column)
-            seconds["placing"] = max(0.0, seconds["placing"] - seconds.pop("loading"))
+            seconds["indexing"] = max(0.0, seconds["indexing"] - seconds.pop("loading"))
         decoder = _warmed_up(load, source)
         queries: Json = {}
         for name in ("cold", "warm"):

@@ -26,7 +26,7 @@ _MOSES_SCORES = (
     "lexical, target given source",
 )
 """The columns of the original table."""
-_PLACED = "network, in its sentence"
+_IN_CONTEXT = "network, in context"
 
 
 def summary(report: Json) -> Json:
@@ -118,7 +118,7 @@ def _weights(row: Row, runs: Sequence[Weights]) -> Iterator[tuple[str, float]]:
         values = [fmean(values) for values in zip(*(weights[label] for weights in runs), strict=True)]
         if label == "TranslationModel0":
             names = [*_MOSES_SCORES, *(name for column in row.columns() for name in column.scores)]
-            names += [_PLACED] * (len(values) - len(names))
+            names += [_IN_CONTEXT] * (len(values) - len(names))
         else:
             names = [str(number) for number in range(1, len(values) + 1)] if len(values) > 1 else [""]
         for name, value in zip(names, values, strict=True):

@@ -32,7 +32,7 @@ COSTS = {
     "s/sentence": (("cold", "seconds"), ".3f"),
     "s/sentence, warm cache": (("warm", "seconds"), ".3f"),
     "rescoring, s": (("rescoring",), ".3f"),
-    "per-text table, s": (("placing",), ".3f"),
+    "per-text table, s": (("indexing",), ".3f"),
     "LM queries": (("cold", "queries"), ",.0f"),
     "cache hits": (("cold", "served"), ".0%"),
 }

@@ -58,6 +58,6 @@ def test_loading_is_left_out_of_the_time_of_a_per_text_table(monkeypatch: pytest
     sentences = (MINI / "dev.en").read_bytes().splitlines()[:5]
     cost = time_translating(ini, sentences, SlowColumn(clock))
     # The sentence of one word, which measures loading, is in the text, too.
-    assert cost["placing"] == pytest.approx(2.0)
+    assert cost["indexing"] == pytest.approx(2.0)
     assert "loading" not in cost
-    assert cost["cold"]["seconds"] == cost["warm"]["seconds"] == cost["placing"]
+    assert cost["cold"]["seconds"] == cost["warm"]["seconds"] == cost["indexing"]

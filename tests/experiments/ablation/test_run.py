@@ -304,8 +304,8 @@ def test_the_cost_of_translating(ran: Ran) -> None:
     assert all(one[key]["seconds"] > 0 for one in costs.values() for key in ("cold", "warm"))
     assert {one["device"] for one in costs.values()} == {str(choose_device("auto", "fp32"))}
     assert [name for name, one in costs.items() if "rescoring" in one] == [RESCORED]
-    assert [name for name, one in costs.items() if "placing" in one] == [CONTEXT]
-    assert 0 < costs[CONTEXT]["placing"] < costs[CONTEXT]["warm"]["seconds"]
+    assert [name for name, one in costs.items() if "indexing" in one] == [CONTEXT]
+    assert 0 < costs[CONTEXT]["indexing"] < costs[CONTEXT]["warm"]["seconds"]
     assert [name for name, one in costs.items() if one["cold"]["queries"]] == ["+RNN+CSLM+WP", CONTEXT]
     inside = costs["+RNN+CSLM+WP"]
     assert inside["cold"]["served"] < inside["warm"]["served"]
@@ -326,7 +326,7 @@ def test_a_summary_is_a_file_of_results_without_the_text(ran: Ran) -> None:
     assert rows.title == "Captions"
     assert rows.text("+RNN", "chrF") == f"{ran.rows['+RNN']['chrf']['mean']:.2f}"
     assert rows.text("+RNN+CSLM+WP", "against +RNN").startswith(("+", "-"))
-    assert rows.cell(CONTEXT, "weight of network, in its sentence")
+    assert rows.cell(CONTEXT, "weight of network, in context")
     assert rows.text("+RNN", "against baseline, 2017").startswith(("+", "-"))
     assert rows.cell("+RNN+CSLM+WP", "weight of unknown target words")
     assert networks.cell("s2s", "nats per word of the dev set")
