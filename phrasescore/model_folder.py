@@ -1,4 +1,4 @@
-"""TrainedFolder networks as folders: configuration, weights, vocabularies. No pickle, nothing executable.
+"""Trained networks as folders: configuration, weights, vocabularies. No pickle, nothing executable.
 
 A folder may be untrusted: nothing in it is executed, no file that it names is opened, and its sizes are compared with
 the size of the weights before memory is allocated. `model_files` lists the files.
@@ -51,7 +51,7 @@ NetworkT = TypeVar("NetworkT", bound=nn.Module)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainedFolder:
+class ModelFolder:
     """A model with learned weights."""
 
     folder: Path = Path()
@@ -63,7 +63,7 @@ class TrainedFolder:
 
 
 @dataclass(frozen=True)
-class TrainedModel(TrainedFolder):
+class TrainedModel(ModelFolder):
     """A network with its vocabularies."""
 
     network: EncoderDecoder
@@ -135,7 +135,7 @@ def load_model(folder: Path) -> TrainedModel:
 
 
 @dataclass(frozen=True)
-class TrainedLanguageModel(TrainedFolder):
+class TrainedLanguageModel(ModelFolder):
     """A network with its shortlist."""
 
     network: NeuralLanguageModel

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
 from phrasescore.model_files import WEIGHTS, read_description, write_description
-from phrasescore.model_folder import TrainedFolder, open_weights, read_weights, save_tensors
+from phrasescore.model_folder import ModelFolder, open_weights, read_weights, save_tensors
 from phrasescore.phrases import Offsets, hash_pairs, offsets_of, ranges
 from phrasescore.scoring.occurrences import EXPECTED_BLEU, Column, Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores, fingerprint_of
@@ -145,7 +145,7 @@ def _keys(kind: Kind, first: Keys, second: Keys | None = None) -> Keys:
 
 
 @dataclass(frozen=True)
-class PhrasePairModel(TrainedFolder):
+class PhrasePairModel(ModelFolder):
     """A linear function of features of phrase pairs."""
 
     keys_F: Keys
