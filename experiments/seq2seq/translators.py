@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +19,7 @@ from phrasescore.device import Device, choose_device
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.pairs import PhrasePairs
 from phrasescore.text import text_lines
-from phrasescore.training.batches import BatchTotal, batch_totals, in_batches
+from phrasescore.training.batches import BatchTotal, batch_totals, in_batches, perplexity
 
 _TUTORIAL_BATCH = 128
 
@@ -105,9 +104,9 @@ def perplexities(model: TrainedModel, source: Path, target: Path, device: Device
     return {
         "teacher_forced": _of_all(forced),
         "free_running": _of_all(free),
-        "tutorial": math.exp(float(np.mean([batch.loss / batch.symbols for batch in free]))),
+        "tutorial": perplexity(float(np.mean([batch.loss / batch.symbols for batch in free]))),
     }
 
 
 def _of_all(batches: Sequence[BatchTotal]) -> float:
-    return math.exp(sum(batch.loss for batch in batches) / sum(batch.symbols for batch in batches))
+    return perplexity(sum(batch.loss for batch in batches) / sum(batch.symbols for batch in batches))

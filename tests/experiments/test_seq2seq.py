@@ -409,6 +409,11 @@ def test_perplexities_are_what_their_names_say(tmp_path: Path, monkeypatch: pyte
     assert found["free_running"] == pytest.approx(whole.free_running_perplexity)
     assert found["tutorial"] == pytest.approx(math.exp(np.mean([loss(pair).free_running_per_word for pair in pairs])))
     assert len({round(value, 3) for value in found.values()}) == 3
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(1e5)
+    found = perplexities(model, tmp_path / "source", tmp_path / "target", device)
+    assert set(found.values()) == {math.inf}
 
 
 def test_published_figures_stand_beside_the_measured_ones(tmp_path: Path, multi30k_of_mini: Path) -> None:
