@@ -13,6 +13,7 @@ import phrasescore
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from tests.conftest import DATA, MINI
+from tests.moses_integration.mini_system import mini_system
 
 NETWORK = DATA / "stored-model"
 INI = MINI / "moses.ini"
@@ -72,6 +73,16 @@ def test_an_annotated_table_becomes_a_feature(tmp_path: Path) -> None:
     assert found["features"] == ["TranslationModel0_4"]
     assert found["gain"] == pytest.approx(found["with_all"] - found["without"])
     assert said[-1].startswith("expected BLEU of ")
+
+
+def test_a_language_model_becomes_a_feature(dev: dict[str, Any], tmp_path: Path) -> None:
+    mini_system(tmp_path)
+    ini = tmp_path / "added.ini"
+    said: list[str] = []
+    smt.add_language_model(INI, tmp_path / "cslm", ini, weight=1.0, log=said.append)
+    assert said == [f"{ini}: written, with {tmp_path / 'cslm'} as CSLM0, backed off by {MINI / 'lm.fr.arpa'}"]
+    assert MosesIni.read(ini).weights()["CSLM0"] == [1.0]
+    assert smt.decode(ini, dev["source"], **ALONE) != smt.decode(INI, dev["source"], **ALONE)
 
 
 def test_an_n_best_list_is_rescored(dev: dict[str, Any], tmp_path: Path) -> None:

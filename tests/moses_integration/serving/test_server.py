@@ -21,8 +21,10 @@ import psutil
 import pytest
 
 from moses_integration.cli import main
+from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
-from moses_integration.serving.batches import Failure, Limits, Sentence, TranslationQueue, TranslationTask
+from moses_integration.serving.app import _Service
+from moses_integration.serving.batches import Failure, Limits, Sentence, TranslationTask, TranslationQueue
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import train_with_plugin
@@ -274,6 +276,60 @@ def test_an_error_of_a_batch_reaches_its_clients(error: Exception, monkeypatch: 
     else:
         with pytest.raises(ZeroDivisionError, match="a fault"):
             asyncio.run(translator.translate("ctx", sentences))
+
+
+def test_sentences_beyond_those_that_may_wait_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that would exceed the limit gets status 503; the sentences that wait already are translated."""
+    monkeypatch.setattr("moses_integration.serving.batches._MOST_WAITING", 5)
+
+    async def posted(text: list[str]) -> tuple[int, bytes | None, Any]:
+        """Return the status, the header Retry-After and the answer."""
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": json.dumps({"text": text}).encode()}
+
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {"type": "http", "method": "POST", "path": "/translate", "query_string": b"", "headers": []}
+        await app(scope, receive, send)
+        start, body = sent
+        return start["status"], dict(start["headers"]).get(b"retry-after"), json.loads(body["body"])
+
+    async def requests() -> tuple[Any, ...]:
+        started, end = asyncio.Event(), asyncio.Event()
+
+        async def translated(batch: Any) -> Any:
+            started.set()
+            await end.wait()
+            return [{"text": sentence.text} for _, sentence in batch]
+
+        async def waiting(text: list[str], count: int) -> asyncio.Task[Any]:
+            request = asyncio.create_task(posted(text))
+            while translator.waiting != count:
+                await asyncio.sleep(0)
+            return request
+
+        monkeypatch.setattr(translator, "_run_pool", translated)
+        async with asyncio.timeout(20):
+            # The only process translates the first sentence while the others wait.
+            accepted = [asyncio.create_task(posted(["a"]))]
+            await started.wait()
+            accepted.append(await waiting(["b", "c", "d"], 3))
+            rejected = await posted(["e", "f", "g"])
+            accepted.append(await waiting(["h", "i"], 5))
+            end.set()
+            return rejected, *await asyncio.gather(*accepted)
+
+    with closing(TranslationQueue(TranslationTask({}, Path(), Limits(), "cpu", "fp32"), 1)) as translator:
+        app = _Service(translator, {"mini": MosesIni.read(BASELINE)}, Limits()).app()
+        rejected, *accepted = asyncio.run(requests())
+    assert rejected == (503, b"5", {"error": "too many sentences wait; try again later"})
+    assert [status for status, _, _ in accepted] == [200] * 3
+    texts = [one["text"] for _, _, answer in accepted for one in answer["translations"]]
+    assert texts == ["a", "b", "c", "d", "h", "i"]
 
 
 @pytest.mark.parametrize(
