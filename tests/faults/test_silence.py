@@ -27,7 +27,7 @@ class Kind:
 
     change: Callable[[bytes], bytes]
     says: str
-    """Regular expression for standard error, which has a warning or an error message."""
+    """Regular expression for one line of standard error, a warning or an error message."""
 
 
 def _each(change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
@@ -59,14 +59,15 @@ def _texts() -> Iterator[tuple[str, str, str]]:
 
 
 def judge(world: World, name: str, path: str, kind: Kind, *more: str) -> None:
-    """Apply a mistake to an input; the command's messages must name it."""
+    """Apply a mistake to an input; one of the command's messages must name it."""
     world.renew()
     place = world.folder / path
     place.write_bytes(kind.change(place.read_bytes()))
     command = COMMANDS[name]
     done = world.run((*loud(command), *more))
     assert not list(wrong_end(done, command))
-    assert re.search(kind.says, done.err.decode()), (done.code, done.err.decode())
+    said = done.err.decode()
+    assert sum(re.search(kind.says, line) is not None for line in said.splitlines()) == 1, (done.code, said)
 
 
 @pytest.mark.parametrize(("name", "path", "kind"), list(_texts()))

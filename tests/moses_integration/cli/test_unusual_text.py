@@ -1,4 +1,7 @@
-"""Every command that reads text warns if the text is probably unintended."""
+"""Warnings about text that is probably unintended: their exact wording, and inputs that only some commands have.
+
+`tests/faults/test_silence.py` tests that every command that reads text gives these warnings.
+"""
 
 from __future__ import annotations
 
@@ -56,19 +59,11 @@ def blank_lines(path: Path, *numbers: int) -> None:
 
 PAIRS = {
     "tune": (TUNE, "dev"),
-    "evaluate": (("phrasescore-smt", "evaluate", "dev.en", "--reference", "dev.fr"), "dev"),
     "estimate-gain": (
         ("phrasescore-smt", "estimate-gain", "asked.ini", *DEV, "--nbest", "5", "--processes", "1"),
         "dev",
     ),
-    "rescore": (
-        ("phrasescore-smt", "rescore", "--nbest", "lists", *DEV, "-o", "out", "--seeds", "1", "--restarts", "1"),
-        "dev",
-    ),
-    "train": (TRAIN, "train"),
     "train, validation": ((*TRAIN, "--validation-source", "dev.en", "--validation-target", "dev.fr"), "dev"),
-    "train in context": ((*TRAIN, "--alignment", "train.align", "--set", "data.held_out=0"), "train"),
-    "build": (BUILD, "train"),
     "build, validation": ((*BUILD, "--validation", "dev.en", "dev.fr"), "dev"),
 }
 
@@ -82,9 +77,6 @@ def test_lines_that_are_empty_on_one_side_only(
         asked = MosesIni.read(Path(INI)).with_absolute_paths()
         asked.set_weights({"WordPenalty0": [0.0]})
         asked.write(texts / "asked.ini")
-    if name == "rescore":
-        lists = (*("phrasescore-smt", "decode", INI, "--source", "dev.en", "--prepared"), "--nbest", "lists", "5")
-        warnings_of((*lists, "-o", "translations"), capsys)
     said = f"{text}.en and {text}.fr: 2 lines are empty on one side only, the first is line 3; check that"
     blank_lines(texts / f"{text}.fr", 3, 5, 7)
     blank_lines(texts / f"{text}.en", 7)
@@ -105,56 +97,29 @@ TRANSLATOR = (
     *("--set", "data.held_out=0", "-q"),
 )
 LM_TRAIN = (
-    *(
-        "phrasescore",
-        "lm",
-        "train",
-        "train.fr",
-        "-o",
-        "out",
-        "--order",
-        "2",
-        "--set",
-        "model.embedding=3",
-        "--set",
-        "model.first_hidden=3",
-    ),
-    *("--set", "model.second_hidden=3", "--max-updates", "1", "--device", "cpu"),
+    *("phrasescore", "lm", "train", "train.fr", "-o", "out", "--order", "2", "--max-updates", "1", "--device", "cpu"),
+    *("--set", "model.embedding=3", "--set", "model.first_hidden=3", "--set", "model.second_hidden=3"),
 )
 DECODE = ("phrasescore-smt", "decode", INI, "--source", "dev.en", "-o", "out", "--prepared", "--processes", "1")
-TEXTS = {
-    "train, source": (TRAIN, "train.en"),
-    "train, target": (TRAIN, "train.fr"),
-    "train, validation": ((*TRAIN, "--validation-source", "dev.en", "--validation-target", "dev.fr"), "dev.fr"),
-    "lm train": (LM_TRAIN, "train.fr"),
-    "lm train, validation": ((*LM_TRAIN, "--validation", "dev.fr"), "dev.fr"),
-    "translate": (("phrasescore", "translate", "-m", "model", "dev.en", "-o", "out", "--device", "cpu"), "dev.en"),
-    "build": (tuple(word for word in BUILD if word != "--escaped"), "train.en"),
-    "decode": (DECODE, "dev.en"),
-    "tune": (TUNE, "dev.en"),
+VALIDATION = {
+    "train": (*TRAIN, "--validation-source", "dev.en", "--validation-target", "dev.fr"),
+    "lm train": (*LM_TRAIN, "--validation", "dev.fr"),
+}
+UNUSUAL = {
+    "<s> {} </s>": "a sentence mark, <s> or </s>, at an end, which is taken for a word; ",
+    "{0} ||| {0}": "`|||`, which is taken for a word; give the text of one",
 }
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_sentence_marks_as_words(name: str, texts: Path, capsys: pytest.CaptureFixture[str], no_moses: None) -> None:
-    command, text = TEXTS[name]
-    if name == "translate":
-        assert phrasescore([*TRANSLATOR]) == 0
-    lines = (texts / text).read_text().splitlines()
-    (texts / text).write_text("".join(f"<s> {line} </s>\n" for line in lines))
-    said = f"{text}: {len(lines)} of {len(lines)} lines have a sentence mark, <s> or </s>, at an end, which is taken"
-    assert warnings_of(command, capsys).count(said) == 1
-
-
-@pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"decode", "tune"}))
-def test_pairs_as_text(name: str, texts: Path, capsys: pytest.CaptureFixture[str], no_moses: None) -> None:
-    command, text = TEXTS[name]
-    if name == "translate":
-        assert phrasescore([*TRANSLATOR]) == 0
-    lines = (texts / text).read_text().splitlines()
-    (texts / text).write_text("".join(f"{line} ||| {line}\n" for line in lines))
-    said = f"{text}: {len(lines)} of {len(lines)} lines have `|||`, which is taken for a word; give the text of one"
-    assert warnings_of(command, capsys).count(said) == 1
+@pytest.mark.parametrize("form", UNUSUAL)
+@pytest.mark.parametrize("name", VALIDATION)
+def test_marks_and_separators_as_words_of_validation_text(
+    name: str, form: str, texts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (texts / "dev.fr").read_text().splitlines()
+    (texts / "dev.fr").write_text("".join(f"{form.format(line)}\n" for line in lines))
+    said = f"dev.fr: 12 of 12 lines have {UNUSUAL[form]}"
+    assert warnings_of(VALIDATION[name], capsys).count(said) == 1
 
 
 def test_a_sentence_about_marks_is_no_fault(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
