@@ -20,6 +20,7 @@ from phrasescore.errors import UserError
 from phrasescore.plugins import plugins_blamed
 from phrasescore.signals import interrupt_on_signals, stop_on_signals
 from tests.cli.running import ENVIRONMENT
+from tests.conftest import MINI
 from tests.forked import ForkedPopen
 
 
@@ -97,11 +98,13 @@ def test_the_time_that_is_left_of_a_resumed_training(
     assert "training: 60%, 40 minutes left, goes on" in capsys.readouterr().err
 
 
+INPUT_CLOSED = "standard input: is closed; give a file, or leave it open"
 OUTPUT_CLOSED = "standard output: is closed; write to a file, or leave it open"
 PHRASESCORE, SMT = (
-    (sys.executable, "-c", f"import sys; from {module} import main; sys.exit(main())")
+    (sys.executable, "-W", "error", "-c", f"import sys; from {module} import main; sys.exit(main())")
     for module in ("phrasescore.cli", "moses_integration.cli")
 )
+DECODE = ["decode", str(MINI / "moses.tuned.ini"), "--prepared", "--toolkit", "embedded", "--processes", "1"]
 
 
 @pytest.mark.parametrize(
@@ -110,18 +113,17 @@ PHRASESCORE, SMT = (
         (PHRASESCORE, ["--version"], ">&-", 1, f"phrasescore: {OUTPUT_CLOSED}\n"),
         (PHRASESCORE, ["check", "table"], ">&-", 1, f"phrasescore check: {OUTPUT_CLOSED}\n"),
         (PHRASESCORE, ["check", "table", "-q"], "<&-", 0, ""),
-        (
-            PHRASESCORE,
-            ["check", "-"],
-            "<&-",
-            1,
-            "phrasescore check: standard input: is closed; give a file, or leave it open\n",
-        ),
+        (PHRASESCORE, ["check", "-"], "<&-", 1, f"phrasescore check: {INPUT_CLOSED}\n"),
+        (PHRASESCORE, ["check", "-"], "<&- >&-", 1, f"phrasescore check: {INPUT_CLOSED}\n"),
+        (PHRASESCORE, ["check", "table"], "2>&-", 0, ""),
+        (PHRASESCORE, ["check", "table"], ">&- 2>&-", 1, ""),
         (PHRASESCORE, ["check", "missing"], "2>&-", 1, ""),
         (PHRASESCORE, ["check"], "2>&-", 2, ""),
         (SMT, ["--help"], ">&-", 1, f"phrasescore-smt: {OUTPUT_CLOSED}\n"),
         (SMT, ["evaluate"], "2>&-", 2, ""),
         (SMT, ["decode", "missing"], "<&- >&- 2>&-", 1, ""),
+        (SMT, DECODE, "<&-", 1, f"phrasescore-smt decode: {INPUT_CLOSED}\n"),
+        (SMT, DECODE, "2>&-", 0, ""),
     ],
 )
 def test_closed_standard_streams(
@@ -131,7 +133,9 @@ def test_closed_standard_streams(
     (tmp_path / "table").write_bytes(b"the letter ||| la lettre ||| 0.3 0.5 ||| 0-0 1-1 ||| 1 1 1\n")
     command = ["sh", "-c", f'exec "$@" {closed}', "sh", *program, *arguments]
     environment = {**ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(command, capture_output=True, cwd=tmp_path, env=environment, timeout=60, check=False)
+    done = subprocess.run(
+        command, capture_output=True, input=b"", cwd=tmp_path, env=environment, timeout=60, check=False
+    )
     assert (done.returncode, done.stderr.decode()) == (code, told)
     if code:
         assert done.stdout == b""
@@ -156,7 +160,7 @@ def test_a_file_that_a_library_opens_is_not_taken_for_closed_standard_input(tmp_
     command = ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-c", script, "check", "-"]
     environment = {**ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(command, capture_output=True, cwd=tmp_path, env=environment, timeout=60, check=False)
-    assert done.stderr == b"phrasescore check: standard input: is closed; give a file, or leave it open\n"
+    assert done.stderr.decode() == f"phrasescore check: {INPUT_CLOSED}\n"
     assert done.returncode == 1
 
 
