@@ -14,7 +14,6 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -484,17 +483,6 @@ def test_one_signal_ends_what_waits_for_its_reader(mini_table: Path) -> None:
         assert b"Traceback" not in process.stderr.read()
 
 
-@pytest.mark.parametrize("command", [f"annotate TABLE -m {MODEL} -q", "check TABLE -q"])
-def test_a_closed_pipe_is_silent(mini_table: Path, command: str) -> None:
-    words = ["phrasescore", *command.replace("TABLE", str(mini_table)).split()]
-    with ForkedPopen(words, ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline()
-        process.stdout.close()
-        assert process.stderr.read() == b""
-
-
 def test_findings_as_json(small_table: Path) -> None:
     done = run("check", small_table, "--json")
     findings = json.loads(done.stdout)
@@ -693,17 +681,6 @@ def test_scores_that_are_no_numbers_are_one_sentence(tmp_path: Path, command: st
     assert error_of(run(command, text, "-m", model)) == f"phrasescore {command}: {message}"
     # With several models, the message names the damaged one.
     assert error_of(run(command, text, "-m", MODEL, "-m", model)) == f"phrasescore {command}: {message}"
-
-
-@pytest.mark.parametrize("command", ["", "train", "annotate", "join", "score", "check"])
-def test_help_needs_no_torch(command: str) -> None:
-    code = (
-        "import sys; sys.modules['torch'] = None; from phrasescore.cli import main\n"
-        f"try: main({[*command.split(), '--help']})\nexcept SystemExit as end: sys.exit(end.code)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert b"usage: phrasescore" in done.stdout
 
 
 @pytest.mark.parametrize(

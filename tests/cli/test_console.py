@@ -19,7 +19,7 @@ from phrasescore.cli.running import parse_arguments, run_command
 from phrasescore.errors import UserError
 from phrasescore.plugins import plugins_blamed
 from phrasescore.signals import interrupt_on_signals, stop_on_signals
-from tests.cli.running import ENVIRONMENT
+from tests.cli.running import ENVIRONMENT, MODEL
 from tests.conftest import MINI
 from tests.forked import ForkedPopen
 
@@ -140,6 +140,42 @@ def test_closed_standard_streams(
     if code:
         assert done.stdout == b""
     assert [path.name for path in tmp_path.iterdir()] == ["table"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"phrasescore annotate TABLE -m {MODEL} -q",
+        "phrasescore check TABLE -q",
+        f"phrasescore inspect the -m {MODEL} --table TABLE -q",
+    ],
+)
+def test_a_reader_that_leaves_after_a_line_is_no_fault(words: str) -> None:
+    command, pipe = words.replace("TABLE", str(MINI / "phrase-table.gz")).split(), subprocess.PIPE
+    with ForkedPopen(command, ENVIRONMENT, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["phrasescore", "--print-completion", "bash"],
+        ["phrasescore", "train", "--help-all"],
+        ["phrasescore-smt", *DECODE, "--source", str(MINI / "hard.en"), "-q"],
+    ],
+)
+def test_a_reader_that_left_before_the_first_line_is_no_fault(command: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with ForkedPopen(command, ENVIRONMENT, stdout=writer, stderr=subprocess.PIPE) as process:
+        os.close(writer)
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
 
 
 def test_a_file_that_a_library_opens_is_not_taken_for_closed_standard_input(tmp_path: Path) -> None:

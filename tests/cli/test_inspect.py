@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,9 +18,8 @@ from phrasescore.model_folder import load_model, save_description, save_weights
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.table.reader import TableReader
-from tests.cli.running import ENVIRONMENT, MODEL
+from tests.cli.running import MODEL
 from tests.conftest import MINI
-from tests.forked import ForkedPopen
 from tests.pictures import labels
 
 TABLE = str(MINI / "phrase-table.gz")
@@ -145,16 +143,6 @@ def test_a_terminal_without_unicode_gets_escapes(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(printed, encoding="ascii"))
     assert main(["inspect", "-m", MODEL, f"{PHRASE} é", "-q"]) == 0
     assert "unknown to the network: \\xe9" in printed.getvalue().decode("ascii")
-
-
-def test_a_closed_pipe_is_silent() -> None:
-    command, pipe = ["phrasescore", "inspect", "-m", MODEL, PHRASE, "--table", str(TABLE), "-q"], subprocess.PIPE
-    with ForkedPopen(command, ENVIRONMENT, stdout=pipe, stderr=pipe) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline().startswith(b"the black house")
-        process.stdout.close()
-        assert process.stderr.read() == b""
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ import gzip
 import hashlib
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -222,22 +220,6 @@ def test_settings_of_other_networks_are_not_offered(tmp_path: Path, capsys: pyte
         option = f"--set training.{name}"
         assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(tmp_path / "lm"), *f"{option}=1".split()]) == 2
         assert f"`{name}`: has no effect in a language model; leave it out" in capsys.readouterr().err
-
-
-def test_help_needs_no_torch() -> None:
-    code = (
-        "import sys; sys.modules['torch'] = sys.modules['kenlm'] = None; from phrasescore.cli import main\n"
-        "for command in ([], ['train'], ['score']):\n"
-        "    try: main(['lm', *command, '--help'])\n"
-        "    except SystemExit as end: assert end.code == 0"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    for usage in (
-        b"usage: phrasescore lm [options] COMMAND",
-        b"usage: phrasescore lm train",
-        b"usage: phrasescore lm score",
-    ):
-        assert usage in done.stdout
 
 
 def test_a_language_model_is_no_encoder_decoder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

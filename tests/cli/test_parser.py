@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,6 @@ from moses_integration.cli import main as smt
 from phrasescore.cli import main as phrasescore
 from phrasescore.cli.parser import CommandParser
 from tests.cli.running import ENVIRONMENT, run
-from tests.forked import ForkedPopen
 
 TRAIN = "train [TABLE] [options] -o FOLDER"
 DID_YOU_MEAN_HIDDEN = " train: --hiden: is not an option; did you mean `--hidden`?"
@@ -124,15 +123,49 @@ def test_a_shell_completes_options_values_and_files(tmp_path: Path) -> None:
     assert "table.gz" in completed("phrasescore", "annotate", "t")
 
 
-@pytest.mark.parametrize("arguments", [["--print-completion", "bash"], ["train", "--help-all"]])
-def test_a_reader_that_has_had_enough_is_no_fault(arguments: list[str]) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    with ForkedPopen(["phrasescore", *arguments], ENVIRONMENT, stdout=writer, stderr=subprocess.PIPE) as process:
-        os.close(writer)
-        assert process.stderr is not None
-        assert process.stderr.read() == b""
-    assert process.returncode == 1
+_PRINT_HELP = """
+import argparse, sys
+for name in ("torch", "kenlm", "thot", "sacremoses", "sacrebleu"):
+    sys.modules[name] = None
+from MODULE import main, make_parser
+
+def print_help(words, parser):
+    for option in {"--help", "--help-all"} & parser._option_string_actions.keys():
+        print("::", *words, option)
+        try:
+            main([*words, option])
+        except SystemExit as end:
+            assert end.code == 0
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                print_help([*words, name], command)
+
+print_help([], make_parser())
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "commands"),
+    [
+        (
+            "phrasescore",
+            {"train --help-all", "annotate --help", "lm --help", "lm train --help", "translate --help-all"},
+        ),
+        ("phrasescore-smt", {"build --help", "tune --help", "evaluate --help", "serve --help"}),
+    ],
+)
+def test_help_needs_no_library(program: str, commands: set[str]) -> None:
+    """The help of every command works, and is fast, without importing PyTorch and the libraries of the extra `smt`."""
+    module = {"phrasescore": "phrasescore.cli", "phrasescore-smt": "moses_integration.cli"}[program]
+    script = _PRINT_HELP.replace("MODULE", module)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr.decode()
+    texts = dict(text.split("\n", 1) for text in done.stdout.decode().split(":: ")[1:])
+    assert texts.keys() >= {"--help", *commands}
+    for command, text in texts.items():
+        words = [word for word in command.split() if not word.startswith("--")]
+        assert text.startswith(f"usage: {' '.join([program, *words])} ")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import os
 import pty
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -329,15 +328,6 @@ def test_progress_is_reported_unless_quiet(
     assert "translating: 6 sentences, " in capfd.readouterr().err
     translate("-m", copier, "-q")
     assert capfd.readouterr().err == ""
-
-
-def test_help_needs_no_torch() -> None:
-    code = (
-        "import sys; sys.modules['torch'] = None; from phrasescore.cli import main; main(['translate', '--help-all'])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert b"--length-penalty {none,per-word}" in done.stdout
 
 
 def test_standard_input(translate: Run, copier: Path) -> None:

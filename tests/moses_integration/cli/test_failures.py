@@ -23,7 +23,6 @@ from moses_integration.toolkits.moses_tables import check_folder_name
 from moses_integration.tuning.tunings import Tuning
 from tests.cli.running import last_of_each
 from tests.conftest import MINI
-from tests.forked import ForkedPopen
 from tests.moses_integration.cli.running import command, environment, run, sentence_of
 
 QUICK = ("--iterations", "2", "--restarts", "1", "--nbest", "5", "--processes", "1")
@@ -430,14 +429,3 @@ def test_of_equal_seeds_the_first_one_given_is_kept(
     texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1])]
     assert main(["tune", INI, "--prepared", *texts, "-o", f"{folder}/tuned.ini", "--seeds", "4", "5"]) == 0
     assert MosesIni.read(folder / "tuned.ini").weights()["LM0"] == [0.25]
-
-
-def test_a_closed_pipe_is_silent() -> None:
-    words = ["phrasescore-smt", "decode", INI, "--prepared", "--source", str(MINI / "hard.en"), "-q"]
-    reader, writer = os.pipe()
-    os.close(reader)
-    with ForkedPopen(words, environment(), stdout=writer, stderr=subprocess.PIPE) as process:
-        os.close(writer)
-        assert process.stderr is not None
-        assert process.stderr.read() == b""
-    assert process.returncode == 1

@@ -188,19 +188,6 @@ def test_auto_takes_moses_and_logs_it(
 # The command line itself
 
 
-@pytest.mark.parametrize("command", ["", "build", "add-column", "add-lm", "tune", "decode", "rescore", "evaluate"])
-def test_help_needs_no_library(command: str) -> None:
-    code = (
-        "import sys\n"
-        "for name in ('torch', 'kenlm', 'thot', 'sacremoses', 'sacrebleu'): sys.modules[name] = None\n"
-        "from moses_integration.cli import main\n"
-        f"try: main({[*command.split(), '--help']})\nexcept SystemExit as end: sys.exit(end.code)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, env=environment())
-    assert done.returncode == 0, done.stderr
-    assert b"usage: phrasescore-smt" in done.stdout
-
-
 BUILD = ["build", "--source", MINI / "train.en", "--target", MINI / "train.fr", "-o", "system", "-q"]
 
 
