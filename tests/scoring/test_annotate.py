@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
-from phrasescore.files import open_output
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.scoring.annotate import Counts
 from phrasescore.scoring.encoder_decoder import EncodedPairs, EncoderDecoderScorer
@@ -370,23 +369,6 @@ def test_a_truncated_table_leaves_no_output(mini_table: Path, tmp_path: Path) ->
     with pytest.raises(UserError, match="truncated"):
         annotate(mini_table, SCORER, tmp_path / "out.gz", chunk_lines=1000, processes=1)
     assert only_these_files(tmp_path, mini_table.name)
-
-
-def test_a_table_does_not_replace_itself(small_table: Path) -> None:
-    before = lines_of(small_table)
-    with pytest.raises(UserError, match="is an input, which would be lost"):
-        annotate(small_table, SCORER, small_table)
-    assert lines_of(small_table) == before
-
-
-def test_a_folder_without_rights_is_one_sentence(small_table: Path) -> None:
-    with pytest.raises(UserError, match="cannot be written"):
-        annotate(small_table, SCORER, Path("/proc/out.gz"))
-
-
-def test_two_runs_do_not_write_the_same_file(small_table: Path, tmp_path: Path) -> None:
-    with open_output(tmp_path / "out.gz"), pytest.raises(UserError, match="another run is writing"):
-        annotate(small_table, SCORER, tmp_path / "out.gz")
 
 
 def test_a_table_without_a_model_vocabulary_word_still_scores(tmp_path: Path) -> None:

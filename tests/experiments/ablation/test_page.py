@@ -65,7 +65,6 @@ def row(test: list[float], against: dict[str, Any], columns: int = 5) -> dict[st
             "seed": number,
             "dev_bleu": 51.0,
             "test_bleu": bleu,
-            "signature": "a<b",
             "weights": {"LM0": [0.25], "TranslationModel0": [0.15] * columns, "UnknownWordPenalty0": [1.0]},
         }
         for number, bleu in enumerate(test, 1)

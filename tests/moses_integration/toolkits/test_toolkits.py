@@ -157,12 +157,6 @@ def test_labels_that_the_script_cannot_tune(pretended: MosesToolkit, tmp_path: P
         list(pretended.tune(ini, request(MINI / "dev.en", [MINI / "dev.fr"], tmp_path / "work")))
 
 
-def test_dev_sets_that_do_not_fit(pretended: MosesToolkit, tmp_path: Path) -> None:
-    ini = MosesIni.read(MINI / "moses.ini")
-    with pytest.raises(UserError, match=r"has 1,000 lines but .* has 100; give"):
-        list(pretended.tune(ini, request(MINI / "dev.en", [MINI / "train.fr"], tmp_path / "work")))
-
-
 def test_references_of_an_earlier_run_are_not_tuned_on(pretended: MosesToolkit, tmp_path: Path) -> None:
     """References of an earlier run are deleted, because `mert-moses.pl` would use all that it finds."""
     ini, work = MosesIni.read(MINI / "moses.ini"), tmp_path / "work"
