@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import copy
 import json
 import math
 import re
+import shutil
 from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
@@ -29,6 +31,7 @@ from phrasescore.errors import UsageError, UserError
 from phrasescore.model_folder import TrainedModel
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
+from phrasescore.text import no_log
 from phrasescore.training.batches import SentenceLoss, sentence_loss
 from phrasescore.training.settings import Settings
 from phrasescore.vocabulary import Vocabulary
@@ -362,15 +365,31 @@ def test_a_list_is_not_changed_like_a_section(tmp_path: Path) -> None:
 def compared(config: Config, folder: Path, origin: Path, said: list[str] | None = None) -> dict[str, Any]:
     tests = parts_of_tests("multi30k", config.task.test)
     data = prepare("multi30k", folder / "data", "en", "fr", origin=origin, tests=list(tests))
-    log = silent if said is None else said.append
+    log = no_log if said is None else said.append
     return compare(config, Sentences(data, tests, config.searches, "cpu"), folder, log)
 
 
-def test_a_comparison_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path) -> None:
+Finished = tuple[Path, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, multi30k_of_mini: Path) -> Finished:
+    """The folder, which must not be changed, and the report of a comparison."""
+    folder = tmp_path_factory.mktemp("finished")
+    return folder / "out", compared(small(folder), folder / "out", multi30k_of_mini)
+
+
+@pytest.fixture
+def copied(finished: Finished, tmp_path: Path) -> Path:
+    """A copy of the folder of the comparison."""
+    return shutil.copytree(finished[0], tmp_path / "out")
+
+
+def test_a_comparison_from_text_to_table(
+    finished: Finished, copied: Path, tmp_path: Path, multi30k_of_mini: Path
+) -> None:
     """A comparison runs from text to table on a few sentences; a second run repeats no step."""
-    config, folder = small(tmp_path), tmp_path / "out"
-    said: list[str] = []
-    report = compared(config, folder, multi30k_of_mini, said)
+    folder, report = finished
     assert list(report["systems"]) == ["base", "more"]
     base, more = report["systems"].values()
     assert min(base["perplexity"].values()) > 10
@@ -384,8 +403,8 @@ def test_a_comparison_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path)
     outputs = list((folder / "systems").glob("base.*.out"))
     assert sorted(len(output.read_bytes().splitlines()) for output in outputs) == [8, 8, 15, 15, 15, 15]
     assert json.loads((folder / "report.json").read_bytes())["systems"].keys() == report["systems"].keys()
-    said.clear()
-    assert compared(config, folder, multi30k_of_mini, said)["systems"] == report["systems"]
+    said: list[str] = []
+    assert compared(small(tmp_path), copied, multi30k_of_mini, said)["systems"] == report["systems"]
     assert all(line.endswith("done before") for line in said)
 
 
@@ -416,8 +435,8 @@ def test_perplexities_are_what_their_names_say(tmp_path: Path, monkeypatch: pyte
     assert set(found.values()) == {math.inf}
 
 
-def test_published_figures_stand_beside_the_measured_ones(tmp_path: Path, multi30k_of_mini: Path) -> None:
-    report = compared(small(tmp_path), tmp_path / "out", multi30k_of_mini)
+def test_published_figures_stand_beside_the_measured_ones(finished: Finished) -> None:
+    report = copy.deepcopy(finished[1])
     report["systems"]["more"]["searches"][-1]["2017"]["bleu"] = 19.0
     base, more = (dict(zip(summary(report)["columns"], row, strict=True)) for row in summary(report)["rows"])
     assert (base["extends"], base["perplexity, published"], base["BLEU, published"]) == (None, 10.6, 11.3)
@@ -426,40 +445,35 @@ def test_published_figures_stand_beside_the_measured_ones(tmp_path: Path, multi3
     assert "| more |" not in markdown(report)
 
 
-def test_a_summary_is_a_file_of_results(tmp_path: Path, multi30k_of_mini: Path) -> None:
-    report = compared(small(tmp_path), tmp_path / "out", multi30k_of_mini)
-    kept = Results(tmp_path / "out").table("summary")
+def test_a_summary_is_a_file_of_results(finished: Finished, multi30k_of_mini: Path) -> None:
+    folder, report = finished
+    kept = Results(folder).table("summary")
     assert list(kept.rows) == ["base", "more"]
     measured = report["systems"]["base"]["searches"][0]["2016"]
     assert kept.text("base", "BLEU of 2016, beam 1") == f"{measured['bleu']:.2f}"
     assert kept.text("base", "CPU seconds a sentence, beam 1") == f"{measured['cpu_seconds']:.3f}"
-    provenance = json.loads((tmp_path / "out" / "summary.json").read_bytes())["provenance"]
+    provenance = json.loads((folder / "summary.json").read_bytes())["provenance"]
     assert set(map(len, provenance["sha256"].values())) == {64}
-    assert not any(str(place) in json.dumps(provenance) for place in (tmp_path, multi30k_of_mini))
+    assert not any(str(place) in json.dumps(provenance) for place in (folder.parent, multi30k_of_mini))
     assert provenance["networks"]["more"]["weights_sha256"] == report["systems"]["more"]["weights_sha256"]
 
 
 def test_the_report_grows_with_each_system(
-    tmp_path: Path, multi30k_of_mini: Path, monkeypatch: pytest.MonkeyPatch
+    copied: Path, tmp_path: Path, multi30k_of_mini: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The report is updated after each system, so that an interrupted comparison keeps its results."""
-    config, folder = small(tmp_path), tmp_path / "out"
-    compared(config, folder, multi30k_of_mini)
-    (folder / "report.md").unlink()
-    (folder / "steps" / "train.more.json").unlink()
+    (copied / "report.md").unlink()
+    (copied / "steps" / "train.more.json").unlink()
     monkeypatch.setattr("experiments.steps.phrasescore", lambda arguments: 143)
     with pytest.raises(SystemExit) as stopped:
-        compared(config, folder, multi30k_of_mini)
+        compared(small(tmp_path), copied, multi30k_of_mini)
     assert stopped.value.code == 143
-    assert list(json.loads((folder / "report.json").read_bytes())["systems"]) == ["base"]
-    assert "| base |" in (folder / "report.md").read_text()
+    assert list(json.loads((copied / "report.json").read_bytes())["systems"]) == ["base"]
+    assert "| base |" in (copied / "report.md").read_text()
 
 
-def test_other_settings_start_over_in_the_same_folder(tmp_path: Path, multi30k_of_mini: Path) -> None:
-    folder = tmp_path / "out"
-    compared(small(tmp_path), folder, multi30k_of_mini)
-    changed = small(tmp_path, ["common.hidden = 6"])
-    report = compared(changed, folder, multi30k_of_mini)
+def test_other_settings_start_over_in_the_same_folder(copied: Path, tmp_path: Path, multi30k_of_mini: Path) -> None:
+    report = compared(small(tmp_path, ["common.hidden = 6"]), copied, multi30k_of_mini)
     assert report["systems"]["base"]["config"]["model"]["hidden"] == 6
 
 
@@ -492,7 +506,3 @@ def test_all_comparisons_are_checked_before_the_first(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="nowhere"):
         run(Namespace(configs=["tutorial", str(tmp_path / "nowhere.toml")], output=tmp_path / "out", set=[], gpu=False))
     assert not (tmp_path / "out").exists()
-
-
-def silent(text: str) -> None:
-    pass

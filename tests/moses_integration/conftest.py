@@ -20,7 +20,12 @@ def no_moses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def small_dev(tmp_path: Path) -> tuple[Path, Path]:
     """Twelve dev sentences and their translations."""
-    texts = tmp_path / "small-dev.en", tmp_path / "small-dev.fr"
+    return write_small_dev(tmp_path)
+
+
+def write_small_dev(folder: Path) -> tuple[Path, Path]:
+    """Write twelve dev sentences and their translations."""
+    texts = folder / "small-dev.en", folder / "small-dev.fr"
     for text in texts:
         lines = (MINI / f"dev{text.suffix}").read_bytes().splitlines(keepends=True)
         text.write_bytes(b"".join(lines[:12]))

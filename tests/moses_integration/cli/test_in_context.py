@@ -36,6 +36,7 @@ from phrasescore.scoring.occurrences import in_sentences
 from phrasescore.scoring.scorer import Scores, load_scorer
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import run, sentence_of, train_with_plugin
+from tests.moses_integration.conftest import write_small_dev
 from tests.moses_integration.fake_moses import fake_moses
 
 INI = str(MINI / "moses.ini")
@@ -68,13 +69,20 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def tuned(network: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> Path:
-    source, reference = map(str, small_dev)
-    ini = tmp_path / "tuned.ini"
-    tune = ["tune", INI, "--source", source, "--reference", reference, "-o", str(ini), *EMBEDDED, *QUICK]
+@pytest.fixture(scope="session")
+def first_tuned(network: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The original of `tuned`."""
+    folder = tmp_path_factory.mktemp("tuned")
+    source, reference = map(str, write_small_dev(folder))
+    tune = ["tune", INI, "--source", source, "--reference", reference, "-o", f"{folder}/tuned.ini", *EMBEDDED, *QUICK]
     assert main([*tune, "--in-context", str(network)]) == 0
-    return ini
+    return folder / "tuned.ini"
+
+
+@pytest.fixture
+def tuned(first_tuned: Path, tmp_path: Path) -> Path:
+    """A copy of the ini of a system that was tuned with the network."""
+    return Path(shutil.copy(first_tuned, tmp_path))
 
 
 def test_an_ini_names_the_network_and_has_a_weight_for_it(tuned: Path, network: Path) -> None:
