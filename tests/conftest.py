@@ -64,6 +64,19 @@ def small_table(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def four_pairs(tmp_path: Path) -> Path:
+    """A phrase table of four pairs with counts."""
+    path = tmp_path / "four-pairs"
+    path.write_bytes(
+        b"a b ||| x ||| 0.5 1 0.25 1 ||| 0-0 ||| 2 4 1\n"
+        b"a b ||| y z ||| 1 1 0.75 1 ||| 0-0 ||| 3 4 3\n"
+        b"c ||| x ||| 0.5 1 1 1 ||| 0-0 ||| 2 1 1\n"
+        b"d ||| w ||| 1 1 1 1 ||| 0-0 ||| 9 9 9\n"
+    )
+    return path
+
+
+@pytest.fixture
 def tiny_settings() -> Settings:
     """Settings of a network that trains in a second."""
     training = TrainingConfig(batch_size=32, epochs=2, evaluate_every=10, warmup_updates=5, learning_rate=5e-3)

@@ -31,12 +31,6 @@ from tests.conftest import Weights
 from tests.reference import embed, sigma, summarise, unit_step
 
 PHRASES = [b"the black house", b"black the house", b"a car", b"the black", b"nonsense car"]
-LINES = b"""\
-a b ||| x ||| 0.5 1 0.25 1 ||| 0-0 ||| 2 4 1
-a b ||| y z ||| 1 1 0.75 1 ||| 0-0 ||| 3 4 3
-c ||| x ||| 0.5 1 1 1 ||| 0-0 ||| 2 1 1
-d ||| w ||| 1 1 1 1 ||| 0-0 ||| 9 9 9
-"""
 
 
 def gates_of(scorer: EncoderDecoderScorer, phrase: bytes) -> Gates:
@@ -125,21 +119,15 @@ def test_a_damaged_network_is_an_error(scorer: EncoderDecoderScorer) -> None:
             ask()
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    (tmp_path / "table").write_bytes(LINES)
-    return tmp_path / "table"
-
-
-def test_a_phrase_and_the_most_frequent_others(table: Path) -> None:
-    candidates, others = look_up(TableReader(table), "target-given-source", b"a b", 10)
+def test_a_phrase_and_the_most_frequent_others(four_pairs: Path) -> None:
+    candidates, others = look_up(TableReader(four_pairs), "target-given-source", b"a b", 10)
     assert candidates == {b"x": 0.25, b"y z": 0.75}
     assert others == [b"d", b"c"]
-    assert look_up(TableReader(table), "target-given-source", b"nowhere", 1) == ({}, [b"d"])
+    assert look_up(TableReader(four_pairs), "target-given-source", b"nowhere", 1) == ({}, [b"d"])
 
 
-def test_a_phrase_in_the_other_direction(table: Path) -> None:
-    candidates, others = look_up(TableReader(table), "source-given-target", b"x", 10)
+def test_a_phrase_in_the_other_direction(four_pairs: Path) -> None:
+    candidates, others = look_up(TableReader(four_pairs), "source-given-target", b"x", 10)
     assert candidates == {b"a b": 0.5, b"c": 0.5}
     assert others == [b"w", b"y z"]
 

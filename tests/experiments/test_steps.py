@@ -6,6 +6,7 @@ import pytest
 
 from experiments.steps import Steps, run_phrasescore
 from phrasescore.errors import UserError
+from phrasescore.text import no_log
 
 
 @pytest.mark.parametrize("code", [129, 130, 143])
@@ -40,10 +41,10 @@ def test_a_step_is_done_once_for_the_same_settings(tmp_path: Path) -> None:
         done.append(1)
         return {"value": len(done)}
 
-    assert Steps(tmp_path, lambda text: None).run("a", {"x": 1}, work) == {"value": 1}
-    assert Steps(tmp_path, lambda text: None).run("a", {"x": 1}, work) == {"value": 1}
-    assert Steps(tmp_path, lambda text: None).run("a", {"x": 2}, work) == {"value": 2}
-    assert Steps(tmp_path, lambda text: None).seconds("a") >= 0
+    assert Steps(tmp_path, no_log).run("a", {"x": 1}, work) == {"value": 1}
+    assert Steps(tmp_path, no_log).run("a", {"x": 1}, work) == {"value": 1}
+    assert Steps(tmp_path, no_log).run("a", {"x": 2}, work) == {"value": 2}
+    assert Steps(tmp_path, no_log).seconds("a") >= 0
 
 
 def test_a_step_that_failed_is_done_again(tmp_path: Path) -> None:
@@ -51,8 +52,8 @@ def test_a_step_that_failed_is_done_again(tmp_path: Path) -> None:
         raise UserError("no")
 
     with pytest.raises(UserError):
-        Steps(tmp_path, lambda text: None).run("a", 1, fail)
-    assert Steps(tmp_path, lambda text: None).run("a", 1, lambda: 5) == 5
+        Steps(tmp_path, no_log).run("a", 1, fail)
+    assert Steps(tmp_path, no_log).run("a", 1, lambda: 5) == 5
 
 
 def test_steps_say_which_software_has_done_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +68,7 @@ def test_steps_say_which_software_has_done_them(tmp_path: Path, monkeypatch: pyt
 
 def test_a_step_that_was_stopped_is_done_with_no_settings(tmp_path: Path) -> None:
     """An interrupted step is not finished for any settings, because it overwrote part of its old output."""
-    steps = Steps(tmp_path, lambda text: None)
+    steps = Steps(tmp_path, no_log)
 
     def stop() -> None:
         raise KeyboardInterrupt
@@ -81,7 +82,7 @@ def test_a_step_that_was_stopped_is_done_with_no_settings(tmp_path: Path) -> Non
 
 def test_a_folder_is_kept_for_the_same_settings_only(tmp_path: Path) -> None:
     """A folder may be reused with the same settings only, even if its step did not finish."""
-    steps, folder = Steps(tmp_path / "steps", lambda text: None), tmp_path / "GRU"
+    steps, folder = Steps(tmp_path / "steps", no_log), tmp_path / "GRU"
 
     def stop() -> None:
         assert not folder.exists()

@@ -12,7 +12,6 @@ import kenlm
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from phrasescore.device import Device
 from phrasescore.errors import UserError
@@ -20,6 +19,7 @@ from phrasescore.lm import lm_scorer as scorer_module
 from phrasescore.lm.lm_scorer import NeuralLmScorer
 from phrasescore.lm.ngram_cache import NgramCache
 from tests.conftest import DATA, MINI
+from tests.counting import count_rows
 from tests.lm.conftest import ARPA
 
 MakeScorer = Callable[..., NeuralLmScorer]
@@ -108,14 +108,7 @@ def test_scores_do_not_depend_on_their_company(
 
 def test_equal_contexts_cost_one_row(make_scorer: MakeScorer, monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = make_scorer()
-    rows: list[int] = []
-    hidden = scorer.model.network.hidden
-
-    def count_rows(contexts: Tensor) -> Tensor:
-        rows.append(len(contexts))
-        return hidden(contexts)
-
-    monkeypatch.setattr(scorer.model.network, "hidden", count_rows)
+    rows = count_rows(scorer.model.network, "hidden", monkeypatch)
     other, another = scorer.word_id(b"nobody"), scorer.word_id(b"nowhere")
     contexts = np.array([[1, 1, 4], [1, 1, 4], [1, other, 4], [1, another, 4], [1, 1, 4]])
     scores = scorer.log_probs(contexts, np.array([4, 5, 6, 6, 4]))
@@ -138,14 +131,7 @@ def test_contexts_that_come_back_are_not_summed_again(
     monkeypatch.setattr(scorer_module, "_ROWS", {"cpu": rows})
     scorer, plain = make_scorer(), make_scorer()
     scorer.norms = NgramCache()
-    summed: list[int] = []
-    sums = scorer.model.network.softmax.log_probs
-
-    def count_rows(s_Ar: Tensor, *others: Tensor) -> tuple[Tensor, Tensor]:
-        summed.append(len(s_Ar))
-        return sums(s_Ar, *others)
-
-    monkeypatch.setattr(scorer.model.network.softmax, "log_probs", count_rows)
+    summed = count_rows(scorer.model.network.softmax, "log_probs", monkeypatch)
     for sentences in (SENTENCES[::3], SENTENCES, SENTENCES):
         assert scorer.sentence_log_probs(sentences) == pytest.approx(plain.sentence_log_probs(sentences), abs=1e-4)
     asked = [ngram for sentence in SENTENCES for ngram in contexts(scorer, sentence)]

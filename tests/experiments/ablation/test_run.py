@@ -30,6 +30,7 @@ from moses_integration.toolkits.toolkit import TuningRequest
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
+from phrasescore.text import no_log
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -78,27 +79,23 @@ sentences = 10
 """
 
 
-def silent(text: str) -> None:
-    pass
-
-
 def test_moses_has_no_neural_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Moses:
         name = "moses"
 
     monkeypatch.setattr("experiments.ablation.run.choose_toolkit", lambda name, processes: Moses())
     rows = [Row.parse(name) for name in (BASELINE, "+CSLM+RESCORING", "+CSLM+S2S")]
-    Ablation(Config(rows=tuple(rows[:2])), tmp_path, {}, silent)
+    Ablation(Config(rows=tuple(rows[:2])), tmp_path, {}, no_log)
     with pytest.raises(UserError, match=r"\+CSLM\+S2S: Moses has no neural language model"):
-        Ablation(Config(rows=tuple(rows)), tmp_path, {}, silent)
+        Ablation(Config(rows=tuple(rows)), tmp_path, {}, no_log)
 
 
 def test_a_section_that_the_decoder_does_not_know_is_rejected(tmp_path: Path) -> None:
-    Ablation(Config(decoder={"search-algorithm": 1}), tmp_path, {}, silent)
+    Ablation(Config(decoder={"search-algorithm": 1}), tmp_path, {}, no_log)
     with pytest.raises(
         UserError, match=r"\[decoder\]: line 4: the embedded decoder does not support \[search-algoritm\]"
     ):
-        Ablation(Config(decoder={"stack": 5, "search-algoritm": 1}), tmp_path, {}, silent)
+        Ablation(Config(decoder={"stack": 5, "search-algoritm": 1}), tmp_path, {}, no_log)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +109,7 @@ def test_a_setting_that_the_decoder_rejects_is_rejected_before_all_work(
     tmp_path: Path, section: str, value: int, message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
-        Ablation(Config(decoder={section: value}), tmp_path, {}, silent)
+        Ablation(Config(decoder={section: value}), tmp_path, {}, no_log)
 
 
 def likeliest(entries: list[NbestEntry], weights: Weights) -> list[bytes]:
@@ -208,7 +205,7 @@ def copy(ran: Ran) -> Iterator[Path]:
 
 
 def test_tuned_systems_are_complete(ran: Ran) -> None:
-    systems = Ablation(read_config(ran.config), ran.folder, {"origin": ran.origin}, silent).tuned_systems()
+    systems = Ablation(read_config(ran.config), ran.folder, {"origin": ran.origin}, no_log).tuned_systems()
     assert [*systems] == [name for name in ran.rows if name != RESCORED]
     assert [bool(networks_of(MosesIni.read(ini))) for ini in systems.values()] == ["CTX" in name for name in systems]
     for ini in systems.values():

@@ -13,22 +13,9 @@ from phrasescore.errors import UserError
 from phrasescore.table.reader import TableReader
 from tests.conftest import MINI
 
-LINES = b"""\
-a b ||| x ||| 0.5 1 0.25 1 ||| 0-0 ||| 2 4 1
-a b ||| y z ||| 1 1 0.75 1 ||| 0-0 ||| 3 4 3
-c ||| x ||| 0.5 1 1 1 ||| 0-0 ||| 2 1 1
-d ||| w ||| 1 1 1 1 ||| 0-0 ||| 9 9 9
-"""
 
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    (tmp_path / "table").write_bytes(LINES)
-    return tmp_path / "table"
-
-
-def test_the_outputs_of_each_input(table: Path) -> None:
-    loaded = load_table(TableReader(table))
+def test_the_outputs_of_each_input(four_pairs: Path) -> None:
+    loaded = load_table(TableReader(four_pairs))
     assert loaded.inputs == [b"a b", b"c", b"d"]
     assert [loaded.outputs[i] for i in loaded.pairs_of(0)] == [b"x", b"y z"]
     assert loaded.probability_P.tolist() == [0.25, 0.75, 1, 1]
@@ -37,8 +24,8 @@ def test_the_outputs_of_each_input(table: Path) -> None:
     assert loaded.input_of_pair_P.tolist() == [0, 0, 1, 2]
 
 
-def test_equal_inputs_are_brought_together(tmp_path: Path) -> None:
-    first, *others = LINES.splitlines(keepends=True)
+def test_equal_inputs_are_brought_together(four_pairs: Path, tmp_path: Path) -> None:
+    first, *others = four_pairs.read_bytes().splitlines(keepends=True)
     (tmp_path / "table").write_bytes(b"".join([*others, first]))
     loaded = load_table(TableReader(tmp_path / "table"))
     assert loaded.inputs == [b"a b", b"c", b"d"]

@@ -25,6 +25,7 @@ from phrasescore.model_folder import save_tensors
 from phrasescore.pictures import write_figure
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.table.reader import TableReader
+from phrasescore.text import no_log
 from tests.conftest import DATA, MINI
 from tests.pictures import labels
 
@@ -35,7 +36,7 @@ SMALL = Settings(pairs=200, phrases=60, words=60)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("qualitative") / "report"
-    analyse(MODEL, TABLE, output, SMALL, "cpu", lambda text: None)
+    analyse(MODEL, TABLE, output, SMALL, "cpu", no_log)
     return output
 
 
@@ -78,7 +79,7 @@ def test_even_a_little_network_tells_good_from_bad(report: Any) -> None:
 
 
 def test_the_same_seed_gives_the_same_report(folder: Path, report: Any, tmp_path: Path) -> None:
-    again = analyse(MODEL, TABLE, tmp_path, SMALL, "cpu", lambda text: None)
+    again = analyse(MODEL, TABLE, tmp_path, SMALL, "cpu", no_log)
     assert json.loads(json.dumps({**again, "seconds": 0})) == {**report, "seconds": 0}
     assert (tmp_path / "phrases.svg").read_bytes() == (folder / "phrases.svg").read_bytes()
 
@@ -223,7 +224,7 @@ def test_phrases_too_short_for_a_map(tmp_path: Path) -> None:
         line for line in gzip.decompress(TABLE.read_bytes()).splitlines(keepends=True) if line.split()[1] == b"|||"
     ]
     (tmp_path / "table").write_bytes(b"".join(lines))
-    analyse(MODEL, tmp_path / "table", tmp_path / "report", SMALL, "cpu", lambda text: None)
+    analyse(MODEL, tmp_path / "table", tmp_path / "report", SMALL, "cpu", no_log)
     files = json.loads((tmp_path / "report/report.json").read_bytes())["files"]
     assert "words.svg" in files
     assert "phrases.svg" not in files
@@ -232,14 +233,14 @@ def test_phrases_too_short_for_a_map(tmp_path: Path) -> None:
 def test_a_table_without_probabilities(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"a ||| b ||| 0 0 0 0\n")
     with pytest.raises(UserError, match="is 0, which is not a probability"):
-        analyse(MODEL, tmp_path / "table", tmp_path / "report", SMALL, "cpu", lambda text: None)
+        analyse(MODEL, tmp_path / "table", tmp_path / "report", SMALL, "cpu", no_log)
     assert not (tmp_path / "report").exists()
 
 
 def test_a_table_without_moses_scores(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"a ||| b ||| 0.5\n")
     with pytest.raises(UserError, match="has 1 score columns"):
-        analyse(MODEL, tmp_path / "table", tmp_path / "report", SMALL, "cpu", lambda text: None)
+        analyse(MODEL, tmp_path / "table", tmp_path / "report", SMALL, "cpu", no_log)
 
 
 def test_a_network_of_the_other_direction_is_rejected(tmp_path: Path) -> None:
@@ -249,5 +250,5 @@ def test_a_network_of_the_other_direction_is_rejected(tmp_path: Path) -> None:
     (reverse / "config.json").write_text(json.dumps({**description, "direction": "source-given-target"}))
     save_tensors(reverse, load_file(reverse / "weights.safetensors"))
     with pytest.raises(UserError, match="reverse: was trained for source-given-target; give a network trained for"):
-        analyse(reverse, TABLE, tmp_path / "report", SMALL, "cpu", lambda text: None)
+        analyse(reverse, TABLE, tmp_path / "report", SMALL, "cpu", no_log)
     assert not (tmp_path / "report").exists()

@@ -14,6 +14,7 @@ import pytest
 
 from moses_integration.building.kneser_ney import KneserNeyModel, estimate
 from tests.conftest import MINI, SHARED
+from tests.moses_integration.decoder.reference import load as load_kenlm
 
 NGram = tuple[bytes, ...]
 Arpa = dict[NGram, tuple[float, float]]
@@ -36,13 +37,6 @@ def write(model: KneserNeyModel, path: Path) -> Path:
 
 def fallback_orders(model: KneserNeyModel) -> list[int]:
     return [order for order, found in enumerate(model.discounts, 1) if found.tolist() == [0, 0.5, 1, 1.5]]
-
-
-def load(path: Path) -> Any:
-    config = kenlm.Config()
-    config.show_progress = False
-    config.arpa_complain = kenlm.ARPALoadComplain.NONE
-    return kenlm.Model(str(path), config)
 
 
 def largest_difference(found: Arpa, expected: Arpa) -> float:
@@ -182,7 +176,7 @@ def test_probabilities_sum_to_one(history: str, start: bool, mini_model: Any) ->
 
 
 def test_perplexity_of_held_out_text(mini_model: Any) -> None:
-    ours, theirs = mini_model[0], load(MINI / "lm.fr.arpa")
+    ours, theirs = mini_model[0], load_kenlm(MINI / "lm.fr.arpa")
     sentences = (MINI / "test.fr").read_text("utf-8").split("\n")[:-1]
     log_probabilities = [sum(model.score(sentence) for sentence in sentences) for model in (ours, theirs)]
     assert log_probabilities[0] == pytest.approx(log_probabilities[1], abs=1e-3)
@@ -192,7 +186,7 @@ def test_perplexity_of_held_out_text(mini_model: Any) -> None:
 def test_sentences_shorter_than_the_order_leave_an_empty_section(tmp_path: Path) -> None:
     model = estimate([b"a\n\nb a\n"], 6)
     assert [len(ngram.first_G) for ngram in model.ngrams] == [5, 5, 3, 1, 0, 0]
-    assert load(write(model, tmp_path / "lm.arpa")).order == 6
+    assert load_kenlm(write(model, tmp_path / "lm.arpa")).order == 6
 
 
 def test_a_backoff_of_zero_loads(tmp_path: Path) -> None:
@@ -205,11 +199,11 @@ def test_a_backoff_of_zero_loads(tmp_path: Path) -> None:
     path = write(model, tmp_path / "lm.arpa")
     assert model.discounts[1].tolist() == [0, 0.75, 0.875, 0]
     assert read_arpa(path.read_bytes())[b"thrice",][1] == -99
-    assert load(path).score("thrice", bos=False) < -1
+    assert load_kenlm(path).score("thrice", bos=False) < -1
 
 
 @pytest.fixture(scope="module")
 def mini_model(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Our model of the mini corpus, loaded in KenLM, and its words."""
     model = estimate([(MINI / "train.fr").read_bytes()], 3)
-    return load(write(model, tmp_path_factory.mktemp("lm") / "lm.arpa")), [word.decode() for word in model.words]
+    return load_kenlm(write(model, tmp_path_factory.mktemp("lm") / "lm.arpa")), [word.decode() for word in model.words]

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+import moses_integration.cli
+import phrasescore.cli
 from moses_integration.ini import MosesIni
 from tests.conftest import MINI
 from tests.forked import run_forked
@@ -65,6 +67,12 @@ def succeed(
     assert done.returncode == 0, done.stderr.decode()
     assert not [word for word in CRASH_WORDS if word in done.stderr.lower()]
     return done
+
+
+def succeed_here(program: str, *arguments: str | Path) -> None:
+    """Run a command that must succeed in this process, which takes no time for imports."""
+    main = {"phrasescore": phrasescore.cli.main, "phrasescore-smt": moses_integration.cli.main}[program]
+    assert main([str(argument) for argument in arguments]) == 0
 
 
 def sentence_of(code: int, messages: bytes) -> str:

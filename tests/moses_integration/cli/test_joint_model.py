@@ -14,18 +14,13 @@ from moses_integration.nbest import NbestEntry, read_nbest, segments_of
 from phrasescore.cli import main as phrasescore
 from phrasescore.model_folder import load_language_model
 from tests.conftest import MINI
-from tests.moses_integration.cli.running import sentence_of
+from tests.moses_integration.cli.running import sentence_of, succeed_here
 from tests.moses_integration.cli.test_in_context import SMALL
 from tests.moses_integration.decoder.reference import Phrase, affiliated
 from tests.nn.test_neural_lm import expected
 
 FAST = ("--processes", "1", "--toolkit", "embedded", "--prepared", "-q")
 ALIGNED = ("--source", MINI / "train.en", "--alignment", MINI / "train.align")
-
-
-def succeed(program: str, *arguments: str | Path) -> None:
-    run = phrasescore if program == "phrasescore" else main
-    assert run([str(argument) for argument in arguments]) == 0
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +31,16 @@ def joint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def train_joint(folder: Path, *more: str) -> Path:
     sizes = [f"--set=model.{size}" for size in ("window=2", "embedding=6", "first_hidden=16", "second_hidden=12")]
     options = ("--order", "4", *sizes, "--set", "text.min_count=1", "--epochs", "2", *more)
-    succeed("phrasescore", "lm", "train", MINI / "train.fr", *ALIGNED, *options, "-o", folder, "--device", "cpu", "-q")
+    succeed_here(
+        "phrasescore", "lm", "train", MINI / "train.fr", *ALIGNED, *options, "-o", folder, "--device", "cpu", "-q"
+    )
     return folder
 
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("context") / "model"
-    succeed("phrasescore", "train", *ALIGNED, "--target", MINI / "train.fr", "-o", folder, *SMALL, "-q")
+    succeed_here("phrasescore", "train", *ALIGNED, "--target", MINI / "train.fr", "-o", folder, *SMALL, "-q")
     return folder
 
 
@@ -81,12 +78,16 @@ def test_the_score_of_the_search_is_that_of_the_equations(
     joint = train_joint(tmp_path / "joint", *options)
     source, reference = small_dev
     ini, tuned, nbest = tmp_path / "moses.ini", tmp_path / "tuned.ini", tmp_path / "nbest"
-    succeed("smt", "add-lm", MINI / "moses.ini", "--model", joint, "-o", ini)
+    succeed_here("phrasescore-smt", "add-lm", MINI / "moses.ini", "--model", joint, "-o", ini)
     column = ("--in-context", context, "--precision", "fp32") if in_context else ()
     quick = ("--iterations", "2", "--restarts", "0", "--nbest", "5", *FAST)
-    succeed("smt", "tune", ini, "--source", source, "--reference", reference, "-o", tuned, *column, *quick)
+    succeed_here(
+        "phrasescore-smt", "tune", ini, "--source", source, "--reference", reference, "-o", tuned, *column, *quick
+    )
     assert MosesIni.read(tuned).weights()["NNJM0"] != MosesIni.read(ini).weights()["NNJM0"]
-    succeed("smt", "decode", tuned, "--source", source, "-o", tmp_path / "out", "--nbest", nbest, "9", *FAST)
+    succeed_here(
+        "phrasescore-smt", "decode", tuned, "--source", source, "-o", tmp_path / "out", "--nbest", nbest, "9", *FAST
+    )
     sentences = [line.split() for line in source.read_bytes().splitlines()]
     found, wanted = [], []
     for entry in read_nbest(nbest):
@@ -101,9 +102,9 @@ def test_the_score_of_the_search_is_that_of_the_equations(
 
 def test_without_weight_it_changes_no_translation(joint: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
     ini, outputs = tmp_path / "moses.ini", (tmp_path / "with", tmp_path / "without")
-    succeed("smt", "add-lm", MINI / "moses.tuned.ini", "--model", joint, "--weight", "0", "-o", ini)
+    succeed_here("phrasescore-smt", "add-lm", MINI / "moses.tuned.ini", "--model", joint, "--weight", "0", "-o", ini)
     for system, output in zip((ini, MINI / "moses.tuned.ini"), outputs, strict=True):
-        succeed("smt", "decode", system, "--source", small_dev[0], "-o", output, *FAST)
+        succeed_here("phrasescore-smt", "decode", system, "--source", small_dev[0], "-o", output, *FAST)
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
 
 
@@ -116,14 +117,26 @@ def test_what_lacks_the_alignment_is_an_error(
     unaligned = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
     unaligned.set_argument("TranslationModel0", "path", str(table))
     unaligned.write(tmp_path / "unaligned.ini")
-    succeed("smt", "add-lm", tmp_path / "unaligned.ini", "--model", joint, "-o", ini)
+    succeed_here("phrasescore-smt", "add-lm", tmp_path / "unaligned.ini", "--model", joint, "-o", ini)
     capsys.readouterr()
     code = main(["decode", str(ini), "--source", str(small_dev[0]), "-o", str(tmp_path / "out"), *FAST])
     message = sentence_of(code, capsys.readouterr().err.encode())
     assert "is a joint model, but the phrase table has no word alignment of `" in message
 
     out = tmp_path / "out"
-    succeed("smt", "decode", MINI / "moses.ini", "--source", small_dev[0], "-o", out, "--nbest", nbest, "3", *FAST)
+    succeed_here(
+        "phrasescore-smt",
+        "decode",
+        MINI / "moses.ini",
+        "--source",
+        small_dev[0],
+        "-o",
+        out,
+        "--nbest",
+        nbest,
+        "3",
+        *FAST,
+    )
     capsys.readouterr()
     tuning = ["rescore", "--nbest", nbest, "--source", small_dev[0], "--reference", small_dev[1], "--prepared", "-q"]
     tuning += ["--ini", MINI / "moses.ini", "--scorer", f"X={joint}", "-o", tmp_path / "weights.json"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,9 @@ from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary, count_words
 from tests.conftest import MINI
-from tests.moses_integration.cli.running import sentence_of, write_without_language_model
+from tests.moses_integration.cli.running import sentence_of, succeed_here, write_without_language_model
 
+succeed = partial(succeed_here, "phrasescore-smt")
 FAST = ("--processes", "1", "--toolkit", "embedded", "-q")
 
 
@@ -38,10 +40,6 @@ def make_model(folder: Path, self_normalise: float = 0.0) -> Path:
     save_lm_description(folder, config, vocabulary, {})
     save_weights(folder, network)
     return folder
-
-
-def succeed(*arguments: str | Path) -> None:
-    assert main([str(argument) for argument in arguments]) == 0
 
 
 @pytest.mark.parametrize(("self_normalise", "column"), [(0.0, ""), (0.1, "unnormalised:")])

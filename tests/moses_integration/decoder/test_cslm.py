@@ -24,6 +24,7 @@ from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.tune import Tuner, tunable_model
 from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.errors import UserError
+from tests.counting import count_rows
 from tests.moses_integration.decoder.searching import (
     NARROW,
     TOLERANCE,
@@ -124,14 +125,7 @@ def test_an_ngram_is_scored_once(feature: NeuralLanguageModelFeature) -> None:
 
 def test_a_context_is_normalised_once(feature: NeuralLanguageModelFeature, monkeypatch: pytest.MonkeyPatch) -> None:
     """A context is normalised once, also if later stacks ask for other words after it."""
-    softmax, summed = feature._scorer.model.network.softmax, []
-    sums = softmax.log_probs
-
-    def count_rows(s_Ar: torch.Tensor, *others: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        summed.append(len(s_Ar))
-        return sums(s_Ar, *others)
-
-    monkeypatch.setattr(softmax, "log_probs", count_rows)
+    summed = count_rows(feature._scorer.model.network.softmax, "log_probs", monkeypatch)
     start = feature.begin(options_of([(b"A", b"B"), (b"A", b"C"), (b"C",)]))
     values = [feature.extend(np.array([start]), np.array([phrase]), is_end=False)[0] for phrase in range(3)]
     assert summed == [2]
