@@ -22,6 +22,7 @@ from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.scoring.annotate import Counts
+from phrasescore.scoring.annotate_config import phrases_in_texts
 from phrasescore.scoring.encoder_decoder import EncodedPairs, EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import load_scorer
@@ -377,6 +378,13 @@ def test_a_table_without_a_model_vocabulary_word_still_scores(tmp_path: Path) ->
     counts = annotate(path, SCORER, output)
     assert counts.words.source_unknown == counts.words.source == 2
     assert len(output.read_bytes().splitlines()) == 2
+
+
+def test_every_run_of_words_is_a_phrase(tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"a b c\n\n")
+    (tmp_path / "two").write_bytes("b\u00a0x  a\r\n".encode())
+    found = phrases_in_texts([tmp_path / "one", tmp_path / "two"], longest=2)
+    assert found == {b"a", b"b", b"c", b"a b", b"b c", "b\u00a0x".encode(), "b\u00a0x a".encode()}
 
 
 def test_the_real_table(multi30k_table: Path, tmp_path: Path) -> None:

@@ -4,22 +4,26 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import kenlm
 import numpy as np
 import pytest
 
 from phrasescore.device import choose_device
+from phrasescore.lm.ngram_model import BackoffModel
 from phrasescore.pairs import DataConfig, read_table
 from phrasescore.training.batches import (
     are_short,
     batches_in_order,
     batches_of_epoch,
     hold_out_sentences,
+    perplexity,
     sample_of_epoch,
     split_held_out,
 )
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
 from tests.conftest import MINI
+from tests.lm.conftest import ARPA
 
 
 def test_held_out_lines_are_not_trained_on() -> None:
@@ -118,3 +122,13 @@ def test_each_pass_takes_other_long_pairs() -> None:
     assert sample_of_epoch(lines, 0.3, seed=2, epoch=0).tolist() != passes[0].tolist()
     assert len(sample_of_epoch(lines[:1], 0.001, seed=1, epoch=0)) == 1
     assert len(sample_of_epoch(lines[:0], 0.3, seed=1, epoch=0)) == 0
+
+
+def test_perplexity_is_kenlm_s() -> None:
+    line = (MINI / "test.fr").read_text().splitlines()[0]
+    [scores] = BackoffModel(ARPA, []).word_log_probs([[word.encode() for word in line.split(" ")]])
+    assert perplexity(-scores.mean()) == pytest.approx(kenlm.Model(str(ARPA)).perplexity(line), rel=1e-5)
+
+
+def test_a_perplexity_beyond_all_numbers_is_infinite() -> None:
+    assert perplexity(750.0) == math.inf
