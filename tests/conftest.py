@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
-import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from phrasescore.device import choose_device
 from phrasescore.model_folder import load_model
@@ -22,6 +20,7 @@ from phrasescore.pairs import DataConfig
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
+from tests.reference import Weights
 
 if TYPE_CHECKING:
     # Worker processes of tests import this module, and would import Dask, too.
@@ -36,7 +35,6 @@ MINI = DATA / "mini"
 SHARED = Path(__file__).parents[2] / "shared"
 
 TINY = ModelConfig(hidden=8, embedding=5, maxout=4, output_rank=3, biases="all", initialisation="scaled")
-Weights = dict[str, NDArray[np.float64]]
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -253,3 +253,33 @@ def pair_log_prob(
     """Return ln p(target | source) with the end symbol; with a range, the source is the sentence around a phrase."""
     found, _ = next_log_probs(weights, config, source, target, end, place)
     return float(sum(log_p[word] for log_p, word in zip(found, [*target, end], strict=True)))
+
+
+def parameter_count(
+    source_words: int,
+    target_words: int,
+    *,
+    embedding: int,
+    hidden: int,
+    maxout: int,
+    rank: int | None,
+    biases: str,
+    summary: bool,
+) -> int:
+    """How many numbers a model learns; `rank` None (or 0) is full rank, `biases` is authors or all."""
+    m, n, s = embedding, hidden, maxout
+    encoder = source_words * m + 3 * n * m + 3 * n * n  # E; W_r, W_z, W; U_r, U_z, U
+    if summary:
+        encoder += n * n  # V
+    decoder = target_words * m + n * n  # E'; V'
+    decoder += 3 * n * m + 3 * n * n + 3 * n * n  # W'_r, W'_z, W'; U'_r, U'_z, U'; C_r, C_z, C
+    output = 2 * s * n + 2 * s * m + 2 * s * n  # O_h; O_y; O_c
+    output += rank * s + target_words * rank if rank else target_words * s  # G_r and G_l, or G
+    matrices = encoder + decoder + output
+    # h'_0; s'_t; a: learned wherever anything is.
+    shared = n + 2 * s + target_words
+    if biases == "authors":
+        return matrices + shared + 2 * m + 2 * n  # e and e'; h~ and h~'
+    if biases == "all":
+        return matrices + shared + 2 * 3 * n + (n if summary else 0)  # r, z, h~ of both units; c
+    raise ValueError(f"biases are 'authors' or 'all', not {biases!r}")

@@ -27,8 +27,9 @@ from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import END
-from tests.conftest import Weights
-from tests.reference import embed, sigma, summarise, unit_step
+from tests import family_reference
+from tests.family_reference import NOTHING
+from tests.reference import Weights, embed, sigma
 
 PHRASES = [b"the black house", b"black the house", b"a car", b"the black", b"nonsense car"]
 
@@ -49,7 +50,7 @@ def test_gates_equal_the_equations(scorer: EncoderDecoderScorer, weights: Weight
         e = embed(weights, "encoder", word)
         assert gates.reset_Tn[position] == pytest.approx(sigma(W_r @ e + U_r @ h), abs=1e-5)
         assert gates.update_Tn[position] == pytest.approx(sigma(W_z @ e + U_z @ h), abs=1e-5)
-        h = unit_step(weights, "encoder", e, h, None, "before")
+        h, _ = family_reference.unit_step(weights, "encoder.unit", "gru-paper", e, (h, NOTHING), None)
     assert gates.symbols == [b"the", b"black", b"house", b"<eos>"]
 
 
@@ -72,7 +73,7 @@ def test_other_units_have_no_gates(scorer: EncoderDecoderScorer) -> None:
 
 def test_phrase_vectors_are_the_summaries_of_the_equations(scorer: EncoderDecoderScorer, weights: Weights) -> None:
     ids = [scorer.model.source_vocabulary.encode([phrase]).ids.tolist() for phrase in PHRASES]
-    expected = [summarise(weights, words, reset="before", end=END) for words in ids]
+    expected = [family_reference.encode(weights, scorer.model.network.config, words, END)[0] for words in ids]
     assert phrase_vectors(scorer, PHRASES) == pytest.approx(np.array(expected), abs=1e-5)
 
 

@@ -11,6 +11,7 @@ from tests.conftest import TINY
 
 BASE = replace(TINY, hidden=6, embedding=5, maxout=4, output_rank=0)
 UNITS = ("rnn", "gru-paper", "gru-appendix", "gru", "lstm")
+CHO: dict[str, Any] = {"biases": "authors", "output_rank": 3}
 SIMPLEST: dict[str, Any] = {"bridge": "last", "feed_context": False, "readout": "state", "summary": False}
 NOTE_000: dict[str, Any] = {
     "encoder_unit": "gru",
@@ -45,6 +46,8 @@ TRANSFORMER: dict[str, Any] = {
 VARIANTS: dict[str, dict[str, Any]] = {
     **{f"unit {unit}": {"encoder_unit": unit, "decoder_unit": unit} for unit in UNITS},
     **{f"{unit}, the authors' biases": {"decoder_unit": unit, "biases": "authors"} for unit in UNITS},
+    "Cho, units swapped": {"encoder_unit": "gru-appendix", "decoder_unit": "gru-paper", **CHO},
+    "Cho without summary": {"encoder_unit": "gru-paper", "decoder_unit": "gru-appendix", "summary": False, **CHO},
     **{f"simplest, {unit}": {**SIMPLEST, "encoder_unit": unit, "decoder_unit": unit} for unit in UNITS},
     **{f"simplest without words, {unit}": {**SIMPLEST, "decoder_unit": unit, "encoder_unit": unit, "feed_word": False}
        for unit in UNITS},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
 from phrasescore.nn import attention
+from phrasescore.nn.architecture import Biases, ModelConfig
 from phrasescore.nn.batch import PairBatch, SourceBatch
 from phrasescore.nn.decoder import RecurrentDecoder
 from phrasescore.nn.encoder import RecurrentEncoder
@@ -21,6 +23,7 @@ from phrasescore.phrases import Phrases
 from phrasescore.training.settings import PRESETS, Settings, read_presets
 from phrasescore.vocabulary import END
 from tests import family_reference
+from tests.conftest import TINY
 from tests.nn.attention import attention_weights
 from tests.nn.family import BASE, VARIANTS, config_of
 from tests.nn.networks import SOURCES, TARGETS, random_network, scores, shared, weights_of
@@ -61,6 +64,16 @@ def test_every_preset_equals_the_equations(preset: str, bound: float) -> None:
     config = replace(model, in_context=False, hidden=8, embedding=embedding, maxout=4)
     network = random_network(config).eval()
     assert np.abs(scores(network, shared()) - expected_scores(network)).max() < bound
+
+
+def test_the_paper_s_preset_at_full_size_equals_the_equations() -> None:
+    network = random_network(Settings.of("table", "cho2014", []).model)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(0.1)
+    expected = expected_scores(network)
+    assert np.abs(scores(network, shared()) - expected).max() < 1e-4
+    assert np.abs(scores(network.double(), shared()) - expected).max() < 1e-9
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -152,7 +165,11 @@ def test_attention_weights_are_those_of_the_equations(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["simplest, lstm", "Bahdanau", "Luong with input feeding", "dot after", "transformer, tied"]
+    "name",
+    [
+        *("Cho, units swapped", "Cho without summary", "simplest, lstm", "Bahdanau"),
+        *("Luong with input feeding", "dot after", "transformer, tied"),
+    ],
 )
 @pytest.mark.usefixtures("double_precision")
 def test_gradients_by_finite_differences(name: str) -> None:
@@ -307,3 +324,53 @@ def test_sixteen_bit_products_are_close() -> None:
         with torch.autocast("cpu", torch.bfloat16):
             found = scores(network, shared())
         assert np.abs(found - exact).max() < 0.5
+
+
+@pytest.mark.usefixtures("double_precision")
+def test_probabilities_of_all_strings_sum_to_one() -> None:
+    """Probabilities of all targets up to a length, plus that of longer ones, sum to one."""
+    torch.manual_seed(5)
+    words = 4
+    network = EncoderDecoder(TINY, words, words)
+    source, longest = [2, 3], 4
+    others = [word for word in range(words) if word != END]
+    targets = [list(t) for n in range(longest + 1) for t in itertools.product(others, repeat=n)]
+    batch = PairBatch.sharing(
+        Phrases.from_lists([source]), np.zeros(len(targets), np.int64), Phrases.from_lists(targets)
+    )
+    finished = np.exp(scores(network, batch)).sum()
+    weights = weights_of(network)
+    unfinished = 0.0
+    for target, score in zip(targets, scores(network, batch), strict=True):
+        if len(target) == longest:
+            end = family_reference.next_log_probs(weights, TINY, source, target, END)[0][-1][END]
+            unfinished += float(np.exp(score - end) * (1 - np.exp(end)))
+    assert finished < 1
+    assert abs(finished + unfinished - 1) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("biases", "summary", "sizes", "expected"),
+    [
+        ("authors", False, {}, 17_269_501),
+        ("authors", True, {}, 18_269_501),
+        ("authors", True, {"embedding": 500, "maxout": 1000, "output_rank": 500}, 42_022_501),
+        ("all", True, {}, 18_274_301),
+    ],
+)
+def test_parameter_counts(biases: Biases, summary: bool, sizes: dict[str, int], expected: int) -> None:
+    config = ModelConfig(biases=biases, summary=summary, **sizes)  # type: ignore[arg-type]
+    with torch.device("meta"):
+        network = EncoderDecoder(config, 15_001, 15_001)
+    count = sum(parameter.numel() for parameter in network.parameters())
+    formula = family_reference.parameter_count(
+        15_001,
+        15_001,
+        embedding=config.embedding,
+        hidden=config.hidden,
+        maxout=config.maxout,
+        rank=config.output_rank,
+        biases=biases,
+        summary=summary,
+    )
+    assert count == formula == expected

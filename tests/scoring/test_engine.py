@@ -35,7 +35,6 @@ from tests.family_reference import pair_log_prob
 from tests.nn.family import FAMILY, config_of
 from tests.nn.networks import weights_of
 from tests.no_numbers import META, copies
-from tests.reference import pair_log_probs
 
 WORDS = [b"a", b"b", b"c", b"d"]
 
@@ -82,19 +81,9 @@ def test_self_normalised_networks_offer_unnormalised_scores() -> None:
 
 @given(pairs)
 def test_scores_equal_the_equations(some: list[tuple[bytes, bytes]]) -> None:
-    weights = {name: tensor.double().numpy() for name, tensor in SCORER.model.network.state_dict().items()}
-    vocabulary = SCORER.model.source_vocabulary
+    weights = weights_of(SCORER.model.network)
     for (source, target), found in zip(some, score(SCORER, some), strict=True):
-        expected = sum(
-            pair_log_probs(
-                weights,
-                vocabulary.encode([source]).ids.tolist(),
-                vocabulary.encode([target]).ids.tolist() if target else [],
-                encoder_reset="before",
-                decoder_reset="after",
-                end=END,
-            )
-        )
+        expected = pair_log_prob(weights, TINY, ids_of(SCORER.model, source), ids_of(SCORER.model, target), END)
         assert abs(found - expected) < 1e-4
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from experiments.qualitative.word_vectors import bag_of_embeddings, output_word_vectors
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
-from tests.conftest import Weights
+from tests.reference import Weights
 
 
 def test_a_bag_knows_words_but_not_their_order(scorer: EncoderDecoderScorer, weights: Weights) -> None:
