@@ -12,12 +12,12 @@ from phrasescore.device import (
     Device,
     Precision,
     choose_device,
+    configure_memory,
     fetch,
     has_int8,
     on_device,
     pack,
     rounded_rows,
-    configure_memory,
     unpack,
 )
 from phrasescore.workers import available_cores

@@ -24,7 +24,7 @@ from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
 from moses_integration.serving.app import _Service
-from moses_integration.serving.batches import Failure, Limits, Sentence, TranslationTask, TranslationQueue
+from moses_integration.serving.batches import Failure, Limits, Sentence, TranslationQueue, TranslationTask
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import train_with_plugin
