@@ -26,7 +26,6 @@ from phrasescore.model_files import files_of_models
 from phrasescore.parallel_text import ParallelText
 from phrasescore.text import text_lines
 from phrasescore.training.settings import (
-    FOR_OTHERS,
     LM_DEFAULT_PRESET,
     LM_PRESETS,
     LM_SECTIONS,
@@ -65,7 +64,7 @@ def _add_train(subparsers: Subparsers) -> None:
     options.add_path(parser, "--validation", "TEXT", text)
     _add_source_options(parser, "--", "the text")
     _add_source_options(parser, "--validation-", "the validation text")
-    add_training_options(parser, LM_SECTIONS, presets, FOR_OTHERS)
+    add_training_options(parser, LM_SECTIONS, presets)
     parser.set_defaults(run=_train, command="lm train")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field
 from pathlib import Path
 from typing import Any
@@ -63,13 +63,12 @@ def add_settings_help(
     parser: CommandParser,
     sections: Sections,
     presets: Mapping[str, Values],
-    hidden: Collection[str] = (),
 ) -> None:
-    """Let --help-all list the settings without a flag, except those in `hidden`."""
+    """Let --help-all list the settings without a flag."""
     for title, section in sections.items():
         kinds = option_types(section)
         for name, item in options_of(section).items():
-            if not item.metadata["flag"] and name not in hidden:
+            if not item.metadata["flag"]:
                 allowed, kind = choices(kinds[name]), scalar_type(kinds[name])
                 allowed = ("true", "false") if kind is bool else allowed
                 value = f"{{{','.join(allowed)}}}" if allowed else _METAVARS[kind]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from phrasescore.cli import options
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from phrasescore.training.loop import Evaluation, Trainer
 
 
-def add_training_options(
-    parser: CommandParser, sections: Sections, presets: dict[str, Values], hidden: Sequence[str] = ()
-) -> None:
-    """Add the options of all training commands; --help-all lists the settings that are not `hidden`."""
+def add_training_options(parser: CommandParser, sections: Sections, presets: dict[str, Values]) -> None:
+    """Add the options of all training commands; --help-all also lists the settings without a flag."""
     options.add_plugin_option(parser)
     options.add_path(parser, "-o --output", "FOLDER", "model folder", required=True)
     options.add_path(parser, "--config", "FILE", "settings in TOML")
@@ -34,7 +32,7 @@ def add_training_options(
     for name, section in sections.items():
         if flags_of(section):
             add_section_options(parser, name, section, presets)
-    add_settings_help(parser, sections, presets, hidden)
+    add_settings_help(parser, sections, presets)
     options.add_quiet_option(parser)
 
 

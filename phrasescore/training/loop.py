@@ -21,9 +21,9 @@ from phrasescore.text import Log, ProgressCallback, counted, no_log, no_progress
 from phrasescore.training.checkpoint import Progress, RunFolder, RunState
 from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.tasks import Examples, Loss, TaskT
-from phrasescore.training.training_config import Budget, TrainingConfig
+from phrasescore.training.training_config import Budget, OptimisationConfig
 
-OptimiserBuilder = Callable[[list[nn.Parameter], TrainingConfig], torch.optim.Optimizer]
+OptimiserBuilder = Callable[[list[nn.Parameter], OptimisationConfig], torch.optim.Optimizer]
 """Creates an optimiser. Its state must consist of numbers and tensors, because checkpoints store it."""
 OPTIMISERS: Registry[OptimiserBuilder] = Registry("optimiser")
 register_optimiser = OPTIMISERS.register
@@ -37,12 +37,12 @@ _RISE = 0.05
 
 
 @register_optimiser("adam")
-def _adam(parameters: list[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:
+def _adam(parameters: list[nn.Parameter], config: OptimisationConfig) -> torch.optim.Optimizer:
     return torch.optim.Adam(parameters, lr=config.learning_rate, fused=True)
 
 
 @register_optimiser("adadelta")
-def _adadelta(parameters: list[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:
+def _adadelta(parameters: list[nn.Parameter], config: OptimisationConfig) -> torch.optim.Optimizer:
     """Return Adadelta with the settings of the paper (rho 0.95, epsilon 1e-6, rate 1), not PyTorch's defaults."""
     return torch.optim.Adadelta(parameters, lr=config.learning_rate, rho=0.95, eps=1e-6)
 

@@ -19,7 +19,7 @@ from phrasescore.files import documents
 from phrasescore.nn.architecture import ModelConfig, NeuralLmConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.parallel_text import SentenceConfig
-from phrasescore.training.training_config import BUDGET, TrainingConfig, fixed_values
+from phrasescore.training.training_config import BUDGET, OptimisationConfig, TrainingConfig, fixed_values
 
 LearnsFrom = Literal["table", "sentences", "aligned"]
 """A phrase table, parallel text, or phrase pairs in word-aligned text."""
@@ -247,10 +247,9 @@ class TextConfig:
     )
 
 
-LM_SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfig, "training": TrainingConfig}
+LM_SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfig, "training": OptimisationConfig}
 LM_PRESETS = Path(__file__).parents[1] / "lm" / "presets"
 LM_DEFAULT_PRESET = "small"
-FOR_OTHERS = ("teacher_forcing", "label_smoothing", "long_pairs", "pairs_a_sentence")
 
 
 @dataclass(frozen=True)
@@ -259,18 +258,15 @@ class LmSettings:
 
     model: NeuralLmConfig
     text: TextConfig
-    training: TrainingConfig
+    training: OptimisationConfig
 
     @classmethod
     def of(cls, preset: str, layers: Sequence[Values], *, has_source: bool = False) -> LmSettings:
         merged = merge([read_preset(LM_PRESETS, preset), *layers])
-        training = merged.get("training", {})
         for layer in layers:
-            check_effect(layer.get("training", {}), dict.fromkeys(FOR_OTHERS, "in a language model"))
             check_effect(layer.get("model", {}), {} if has_source else {"window": "without a source text"})
-        for name, value in training.items():
-            if value == AUTO:
-                raise UserError(f"`{name}`: cannot be auto in a language model; give a number")
         return cls(
-            NeuralLmConfig(**merged.get("model", {})), TextConfig(**merged.get("text", {})), TrainingConfig(**training)
+            NeuralLmConfig(**merged.get("model", {})),
+            TextConfig(**merged.get("text", {})),
+            OptimisationConfig(**merged.get("training", {})),
         )

@@ -34,7 +34,7 @@ from phrasescore.training.batches import (
     sample_of_epoch,
     sentence_loss,
 )
-from phrasescore.training.training_config import TrainingConfig
+from phrasescore.training.training_config import OptimisationConfig, TrainingConfig
 
 Examples = NDArray[np.int64]
 """Indices of examples, such as lines of a phrase table or n-grams of a text."""
@@ -68,7 +68,7 @@ class Task(ABC):
 
     network: nn.Module
     """On its device, with its initial weights."""
-    config: TrainingConfig
+    config: OptimisationConfig
     device: Device
     held_out: Sized
     validation: Sized | None
@@ -95,10 +95,24 @@ TaskT = TypeVar("TaskT", bound=Task)
 
 
 @dataclass(frozen=True)
-class PairTask(Task):
-    """Common base. Examples are lines of a table or of parallel text."""
+class EncoderDecoderTask(Task):
+    """Common base of the tasks of encoder-decoders."""
 
     network: EncoderDecoder
+    config: TrainingConfig
+
+    def symbol_log_probs(self, batch: PairBatch) -> Tensor:
+        """Return ln p of each target symbol of a prepared batch, with gradients, [I]."""
+        log_prob_I: Tensor = self.network(
+            on_device(batch, self.device.torch_device), self.config.teacher_forcing, self.config.label_smoothing
+        )
+        return log_prob_I
+
+
+@dataclass(frozen=True)
+class PairTask(EncoderDecoderTask):
+    """Common base. Examples are lines of a table or of parallel text."""
+
     held_out: PhrasePairs
     validation: PhrasePairs | None
     pairs: PhrasePairs
@@ -121,10 +135,7 @@ class PairTask(Task):
         pairs = self.pairs.take(examples)
         batch = PairBatch.apart(pairs.source, pairs.target)
         self.network.prepare(batch)
-        log_prob_I: Tensor = self.network(
-            on_device(batch, self.device.torch_device), self.config.teacher_forcing, self.config.label_smoothing
-        )
-        return log_prob_I
+        return self.symbol_log_probs(batch)
 
 
 @dataclass(frozen=True)
@@ -171,7 +182,7 @@ _MEASURED_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
-class ContextTask(Task):
+class ContextTask(EncoderDecoderTask):
     """Maximises the mean ln p(target phrase | source phrase, source sentence).
 
     Examples are visits to sentences, numbered across epochs. Each visit draws some phrase pairs of the sentence at
@@ -180,7 +191,6 @@ class ContextTask(Task):
 
     unit: ClassVar[str] = "sentence"
 
-    network: EncoderDecoder
     held_out: AlignedPhrases
     validation: AlignedPhrases | None
     sentences: PhrasePairs
@@ -201,10 +211,7 @@ class ContextTask(Task):
             # No phrase pair is consistent with these alignments.
             return BatchLoss(torch.zeros((), device=self.device.torch_device), 0)
         batch = _batch_of(found.take(drawn), self.network)
-        log_prob_I: Tensor = self.network(
-            on_device(batch, self.device.torch_device), self.config.teacher_forcing, self.config.label_smoothing
-        )
-        return BatchLoss(-log_prob_I.sum() / batch.pairs, batch.pairs)
+        return BatchLoss(-self.symbol_log_probs(batch).sum() / batch.pairs, batch.pairs)
 
     def drawn(self, examples: Examples, found: AlignedPhrases) -> NDArray[np.int64]:
         """Draw a limited number of pairs for each visit; long pairs are drawn less often.

@@ -26,8 +26,8 @@ _WARMUP, _WARMUP_SHARE = 200, 10
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
-    """Optimiser, schedule, budget."""
+class OptimisationConfig:
+    """Batches, optimiser, schedule and budget."""
 
     optimiser: str = setting("adam", "adam, or adadelta as in the paper (rho 0.95, epsilon 1e-6)")
     learning_rate: float = option(
@@ -46,30 +46,6 @@ class TrainingConfig:
         "maximum number of examples per update: phrase pairs, sentence pairs or, for language models, words",
         minimum=1,
     )
-    long_pairs: float = setting(
-        1.0,
-        "share of the pairs of more than 4 words on a side that each epoch samples (phrase tables); in context, how "
-        "often a long pair is sampled relative to a short one",
-        minimum=0.001,
-        maximum=1,
-    )
-    pairs_a_sentence: int = setting(
-        4, "phrase pairs that each visit to a sentence samples (in context only)", minimum=1
-    )
-    teacher_forcing: float = setting(
-        1.0,
-        "share of the decoding steps in training that read the reference word; the other steps read the network's most "
-        "probable word. All sentences of a batch have the same choice at a step (encoder-decoders only)",
-        minimum=0,
-        maximum=1,
-    )
-    label_smoothing: float = setting(
-        0.0,
-        "label smoothing: share of the probability of each target word that the training loss spreads evenly over all "
-        "words (encoder-decoders only)",
-        minimum=0,
-        maximum=0.99,
-    )
     sampled_words: int = setting(
         0,
         "words from which an update on a CPU estimates the sum of the softmax: three quarters of them the most "
@@ -83,22 +59,50 @@ class TrainingConfig:
         maximum=1e12,
     )
     epochs: int | None = option(None, "epochs after which to stop", minimum=1)
-    max_updates: int | None = option(
-        None,
-        "updates after which to stop; auto, for encoder-decoders: by the size of the data",
-        minimum=1,
-        auto=True,
-    )
+    max_updates: int | None = option(None, "updates after which to stop", minimum=1)
     max_minutes: float | None = option(None, "minutes of training after which to stop", minimum=0.001, maximum=1e7)
     patience: int = setting(10, "evaluations without a better loss after which to stop; 0 for never", minimum=0)
+    evaluate_every: int = option(1000, "updates between evaluations; 0: evaluate at the end of each epoch", minimum=0)
+    seed: int = option(1, "seed of all random numbers of the training", minimum=0, maximum=(1 << 32) - 1)
+
+
+@dataclass(frozen=True)
+class TrainingConfig(OptimisationConfig):
+    """The same for encoder-decoders, with sampling and loss; `auto` depends on the size of the data."""
+
+    max_updates: int | None = option(
+        None, "updates after which to stop; auto: by the size of the data", minimum=1, auto=True
+    )
     evaluate_every: int = option(
         1000,
-        "updates between evaluations; 0: evaluate at the end of each epoch; auto, for encoder-decoders: 20 "
-        "evaluations in the training",
+        "updates between evaluations; 0: evaluate at the end of each epoch; auto: 20 evaluations in the training",
         minimum=0,
         auto=True,
     )
-    seed: int = option(1, "seed of all random numbers of the training", minimum=0, maximum=(1 << 32) - 1)
+    long_pairs: float = setting(
+        1.0,
+        "share of the pairs of more than 4 words on a side that each epoch samples (phrase tables); in context, how "
+        "often a long pair is sampled relative to a short one",
+        minimum=0.001,
+        maximum=1,
+    )
+    pairs_a_sentence: int = setting(
+        4, "phrase pairs that each visit to a sentence samples (in context only)", minimum=1
+    )
+    teacher_forcing: float = setting(
+        1.0,
+        "share of the decoding steps in training that read the reference word; the other steps read the network's most "
+        "probable word. All sentences of a batch have the same choice at a step",
+        minimum=0,
+        maximum=1,
+    )
+    label_smoothing: float = setting(
+        0.0,
+        "label smoothing: share of the probability of each target word that the training loss spreads evenly over all "
+        "words",
+        minimum=0,
+        maximum=0.99,
+    )
 
 
 def fixed_values(*sections: Section) -> dict[str, Any]:
@@ -114,7 +118,7 @@ def fixed_values(*sections: Section) -> dict[str, Any]:
 class Budget:
     """Stopping criteria and learning-rate schedule for a given number of batches per epoch."""
 
-    config: TrainingConfig
+    config: OptimisationConfig
     batches_per_epoch: int
 
     def check(self, *, is_measured: bool) -> None:
