@@ -14,7 +14,7 @@ from moses_integration.building.preparation import Casing
 from moses_integration.building.system import BuildConfig
 from moses_integration.toolkits.toolkit import ToolkitName
 from moses_integration.tuning.tunings import TuningConfig
-from phrasescore.configuration import Sections, check_values, choices, option, unknown_key
+from phrasescore.configuration import Sections, check_values, option, options_of, unknown_key
 from phrasescore.errors import UserError
 from phrasescore.training import settings
 
@@ -49,14 +49,11 @@ class ScoringSection:
 class Config:
     """An ablation."""
 
-    title: str = ""
-    """Name of the data set on pages."""
-    toolkit: ToolkitName = "embedded"
+    title: str = option("", "name of the data set on pages")
+    toolkit: ToolkitName = option("embedded", "toolkit that builds, tunes and decodes")
     seeds: tuple[int, ...] = (1, 2, 3)
-    timed: int = 100
-    """Test sentences for measuring the decoding time; 0: do not measure it."""
-    trainings: int = 1
-    """Trainings of each network, with different seeds."""
+    timed: int = option(100, "test sentences for measuring the decoding time; 0: do not measure it", minimum=0)
+    trainings: int = option(1, "training runs of each network, with different seeds", minimum=1)
     rows: tuple[Row, ...] = WHOLE
     data: DataSection = field(default_factory=DataSection)
     build: BuildConfig = field(default_factory=BuildConfig)
@@ -127,16 +124,9 @@ def _check_shape(values: dict[str, Any], path: Path) -> None:
             raise UserError(unknown_key(key, known, str(path)))
         if key not in ("title", "toolkit", "seeds", "timed", "trainings", "rows") and not isinstance(value, dict):
             raise UserError(f"{path}: `{key}` must be a section, written [{key}]")
-    if not isinstance(values.get("title", ""), str):
-        raise UserError(f'{path}: title is {values["title"]!r}; give text, as in "Multi30k"')
-    if values.get("toolkit", "auto") not in choices(ToolkitName):
-        raise UserError(f"{path}: toolkit is {values['toolkit']!r}; choose one of {', '.join(choices(ToolkitName))}")
+    check_values(Config, {key: values[key] for key in options_of(Config) if key in values}, str(path))
     if not _are_distinct(values.get("seeds", [1]), int) or min(values.get("seeds", [1])) < 0:
         raise UserError(f"{path}: seeds is {values['seeds']!r}; give different whole numbers, as in [1, 2, 3]")
-    if type(values.get("trainings", 1)) is not int or values.get("trainings", 1) < 1:
-        raise UserError(f"{path}: trainings is {values['trainings']!r}; give a whole number of at least 1")
-    if type(values.get("timed", 0)) is not int or values.get("timed", 0) < 0:
-        raise UserError(f"{path}: timed is {values['timed']!r}; give a whole number of at least 0")
     if not _are_distinct(values.get("rows", ["baseline"]), str):
         raise UserError(f'{path}: rows is {values["rows"]!r}; give different names, as in ["baseline", "+RNN"]')
     for name, value in values.get("decoder", {}).items():
