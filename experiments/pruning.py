@@ -64,6 +64,8 @@ class Pruning:
         self._tables = [self._ini.path_of(self._ini.feature(label)) for label in self._labels]
         self._steps = Steps(args.output / "steps", log)
         self._part = "dev" if args.weights else "test"
+        # The ablation tunes on a part of the dev set if its configuration has `tuning.sentences`.
+        self._tuning = "tuning" if (args.folder / "prepared" / "tuning.source").exists() else "dev"
 
     def run(self) -> Json:
         """Measure all systems; write the table of results and the plot, and return the table."""
@@ -71,7 +73,7 @@ class Pruning:
         others = [
             args.folder / "system" / "moses.ini",
             self._ini.language_model(),
-            *self._texts("dev"),
+            *self._texts(self._tuning),
             *self._texts(self._part),
         ]
         depends_on = [digests, [sha256_of(path) for path in others], args.weights and sha256_of(args.weights)]
@@ -140,7 +142,7 @@ class Pruning:
         return sum(1 for _ in read_lines(tables[0]))
 
     def _tuned(self, work: Path, seed: int) -> Path:
-        source, *references = self._texts("dev")
+        source, *references = self._texts(self._tuning)
         tune(
             work / "moses.ini",
             tuned := work / f"tuned.{seed}.ini",
