@@ -58,7 +58,7 @@ def test_the_example_of_a_scorer(small_table: Path, tmp_path: Path) -> None:
 
 
 def test_the_example(small_table: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code, commands = example("Add a unit, an attention, an encoder or an optimiser")
+    code, commands = example("Add a part of a network, or an optimiser")
     plugin, model = tmp_path / "my_parts.py", tmp_path / "rnn"
     plugin.write_text(code)
     train, annotate = (
@@ -156,7 +156,7 @@ def test_plugins_that_fail_are_one_sentence(
 
 def test_a_unit_of_wrong_shape_is_one_sentence(small_table: Path, tmp_path: Path) -> None:
     """A unit with a wrong shape is one sentence that names the failing line of the plugin."""
-    code, _ = example("Add a unit, an attention, an encoder or an optimiser")
+    code, _ = example("Add a part of a network, or an optimiser")
     plugin = tmp_path / "wrong.py"
     plugin.write_text(code.replace("blocks=2", "blocks=3"))
     command = ["train", str(small_table), "-o", str(tmp_path / "rnn"), "--plugin", str(plugin), "--max-updates", "2"]
@@ -186,7 +186,7 @@ def test_a_part_that_cannot_be_used_is_one_sentence(
     small_table: Path, tmp_path: Path, right: str, wrong: str, message: str
 ) -> None:
     """An unusable part is one sentence, even if the error arises outside the plugin."""
-    code, _ = example("Add a unit, an attention, an encoder or an optimiser")
+    code, _ = example("Add a part of a network, or an optimiser")
     assert right in code
     plugin = tmp_path / "wrong.py"
     plugin.write_text(code.replace(right, wrong))
