@@ -148,7 +148,7 @@ def report_one_sided(rows: Iterable[_Row], paths: tuple[str | Path, str | Path],
 
 
 def warn_one_sided(rows: Iterable[_Row], paths: tuple[str | Path, str | Path], log: Log) -> None:
-    """Do the same without yielding the lines."""
+    """Log how many lines are empty on one side only, as `report_one_sided` does."""
     deque(report_one_sided(rows, paths, log), maxlen=0)
 
 

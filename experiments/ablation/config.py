@@ -122,7 +122,7 @@ def _check_shape(values: dict[str, Any], path: Path) -> None:
     for key, value in values.items():
         if key not in known:
             raise UserError(unknown_key(key, known, str(path)))
-        if key not in ("title", "toolkit", "seeds", "timed", "trainings", "rows") and not isinstance(value, dict):
+        if key not in (*options_of(Config), "seeds", "rows") and not isinstance(value, dict):
             raise UserError(f"{path}: `{key}` must be a section, written [{key}]")
     check_values(Config, {key: values[key] for key in options_of(Config) if key in values}, str(path))
     if not _are_distinct(values.get("seeds", [1]), int) or min(values.get("seeds", [1])) < 0:

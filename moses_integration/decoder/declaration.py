@@ -1,7 +1,7 @@
 """The log-linear model that a moses.ini declares, and the registry of its features.
 
 A new feature is a class (of a phrase pair in `phrases.py`, of a jump in `reordering.py`, of the target context in
-`context.py`) and a record in `KINDS`.
+`language_models.py`) and a record in `KINDS`.
 """
 
 from __future__ import annotations

@@ -163,10 +163,10 @@ class LogLinearModel:
         values_TF, estimate_TF = np.zeros((2, len(targets), self.width))
         for feature in self.phrase_features:
             values_TF[:, self.columns[feature.label]] = feature.values(source, targets)
-        for context in self.language_models:
-            columns = self.columns[context.label]
-            words = [context.words_of(target) for target in targets]
-            values_TF[:, columns], estimate_TF[:, columns] = context.alone(words)
+        for lm in self.language_models:
+            columns = self.columns[lm.label]
+            words = [lm.words_of(target) for target in targets]
+            values_TF[:, columns], estimate_TF[:, columns] = lm.alone(words)
         rows = {jump.label: jump.rows(source, targets) for jump in self.jump_features}
         return Translations(targets, values_TF, estimate_TF, rows)
 

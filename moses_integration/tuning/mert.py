@@ -40,7 +40,7 @@ from phrasescore.workers import map_ordered, start_workers
 SMALLEST_GAIN = 1e-4
 """A search ends when a round gains at most this much BLEU."""
 OUTER_STEP = 0.1
-"""TuningStep beyond the first and the last corner."""
+"""Step beyond the first and the last corner."""
 NARROWEST = 1e-6
 """Intervals up to this width are ignored: they may be rounding errors, and weights are written with six decimals."""
 PART_CANDIDATES = 32_000

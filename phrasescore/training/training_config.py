@@ -68,7 +68,7 @@ class OptimisationConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig(OptimisationConfig):
-    """The same for encoder-decoders, with sampling and loss; `auto` depends on the size of the data."""
+    """How encoder-decoders are trained: also the sampling of pairs, and the loss."""
 
     max_updates: int | None = option(
         None, "updates after which to stop; auto: by the size of the data", minimum=1, auto=True
