@@ -110,7 +110,7 @@ def _best_targets(
     texts = list(candidates)
     if not candidates:
         # Use a larger beam than is shown, because the best targets need not begin with the most probable words.
-        searching = SearchConfig(beam=2 * top, n_best=top, length_penalty="none")
+        searching = SearchConfig(beam=2 * top, n_best=top, length_penalty=0)
         texts = [one.text for one in Translator(scorer, searching).translate([phrase])[0]]
     vocabulary = scorer.model.target_vocabulary
     pairs = Occurrences(*input_and_output(([phrase] * len(texts), texts), scorer.direction))

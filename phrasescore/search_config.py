@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.configuration import option
 from phrasescore.errors import UsageError, arg_name
-
-LengthPenalty = Literal["none", "per-word"]
 
 _NO_LIMIT = 1e9
 """Maximum words of a translation for an infinite ratio."""
@@ -28,8 +26,12 @@ class SearchConfig:
     n_best: int = option(
         1, "translations of each sentence, at most --beam, or samples to draw; more than one requires --json", minimum=1
     )
-    length_penalty: LengthPenalty = option(
-        "per-word", "finished translations are ranked by ln p (none), or by ln p per word and end symbol (per-word)"
+    length_penalty: float = option(
+        1.0,
+        "finished translations are ranked by ln p / symbols^N, where the symbols are the target words or subwords and "
+        "the end symbol; 0: by ln p; larger values prefer longer translations",
+        minimum=0,
+        maximum=100,
     )
     max_ratio: float = option(
         2.0, "a translation has at most this number of words per source word, plus --max-extra", minimum=0
@@ -65,4 +67,4 @@ class SearchConfig:
 
     def value(self, log_prob: float, symbols: int) -> float:
         """Return the score by which translations are ranked, from ln p of this number of target symbols."""
-        return log_prob / symbols if self.length_penalty == "per-word" else log_prob
+        return float(log_prob / symbols**self.length_penalty)

@@ -102,13 +102,13 @@ def test_the_score_of_a_translation_is_that_of_the_pair(
 
 
 def test_translations_compete_by_what_is_asked_for(translate: Run, copier: Path) -> None:
-    for penalty in ("none", "per-word"):
-        for record in records(translate("-m", copier, "--json", "--length-penalty", penalty, "--n-best", "5")):
+    for penalty in (0, 1, 1.5):
+        for record in records(translate("-m", copier, "--json", "--length-penalty", str(penalty), "--n-best", "5")):
             values = [one["value"] for one in record["translations"]]
             assert values == sorted(values, reverse=True)
             for one in record["translations"]:
                 symbols = len(one["text"].split()) + 1
-                assert one["value"] == pytest.approx(one["score"] / (symbols if penalty == "per-word" else 1))
+                assert one["value"] == pytest.approx(one["score"] / symbols**penalty)
                 assert len(one["attention"]) == symbols
                 assert all(len(row) == len(record["source"].split()) + 1 for row in one["attention"])
                 assert [sum(row) for row in one["attention"]] == pytest.approx([1.0] * symbols, abs=0.01)

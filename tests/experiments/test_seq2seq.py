@@ -199,7 +199,7 @@ SMALL = """
     beam = 1
     [[searches]]
     beam = 3
-    length-penalty = "per-word"
+    length-penalty = 1
 """
 SMALL_PHRASES = """
     title = "Two scorers"
@@ -440,7 +440,7 @@ def test_published_figures_stand_beside_the_measured_ones(finished: Finished) ->
     report["systems"]["more"]["searches"][-1]["2017"]["bleu"] = 19.0
     base, more = (dict(zip(summary(report)["columns"], row, strict=True)) for row in summary(report)["rows"])
     assert (base["extends"], base["perplexity, published"], base["BLEU, published"]) == (None, 10.6, 11.3)
-    assert (more["extends"], more["BLEU of 2017, beam 3, length penalty per-word"]) == ("base", 19.0)
+    assert (more["extends"], more["BLEU of 2017, beam 3, length penalty 1"]) == ("base", 19.0)
     del report["systems"]["more"]
     assert "| more |" not in markdown(report)
 

@@ -38,7 +38,7 @@ def network_of(name: str) -> EncoderDecoder:
 
 
 def config(**changes: Any) -> SearchConfig:
-    return SearchConfig(**{"max_ratio": 0.0, "max_extra": LONGEST, "length_penalty": "none", **changes})
+    return SearchConfig(**{"max_ratio": 0.0, "max_extra": LONGEST, "length_penalty": 0, **changes})
 
 
 def decode(networks: Sequence[EncoderDecoder], sources: Sequence[Sequence[int]], origin: str = "network") -> Decoding:
@@ -46,15 +46,15 @@ def decode(networks: Sequence[EncoderDecoder], sources: Sequence[Sequence[int]],
 
 
 @pytest.mark.parametrize("name", FAMILY)
-@pytest.mark.parametrize("penalty", ["none", "per-word"])
-def test_a_beam_as_wide_as_the_search_space_is_exhaustive(name: str, penalty: str) -> None:
+@pytest.mark.parametrize("penalty", [0, 1, 1.8])
+def test_a_beam_as_wide_as_the_search_space_is_exhaustive(name: str, penalty: float) -> None:
     network = network_of(name)
     search = config(beam=700, length_penalty=penalty)
     sources = SENTENCES[:3]
     for source, found in zip(sources, beam_search(decode([network], sources), search), strict=True):
         values = {}
         for words, log_prob, _ in all_translations(network, WORDS, source, LONGEST):
-            values[words] = log_prob / (len(words) + 1 if penalty == "per-word" else 1)
+            values[words] = log_prob / (len(words) + 1) ** penalty
         assert len(found) == len(values) == sum(8**length for length in range(LONGEST + 1))
         assert {one.words for one in found} == set(values)
         assert [one.value for one in found] == pytest.approx(sorted(values.values(), reverse=True), abs=1e-4)
