@@ -123,7 +123,8 @@ def _make_task(
     if settings.model.in_context:
         return _make_context_task(network, settings, device, read, data, validation)
     measured = (settings.sentences or SentenceConfig()).measured_loss
-    return SentenceTask(network, settings.training, device, held_out, others, pairs, lines, measured)
+    segmentations = read.data.segmentations
+    return SentenceTask(network, settings.training, device, held_out, others, pairs, lines, measured, segmentations)
 
 
 def _make_context_task(

@@ -190,6 +190,8 @@ class Settings:
                 idle["long_pairs"] = "with parallel text, of which each epoch uses all sentences"
             if self.sentences.subwords is not None:
                 idle |= dict.fromkeys(_OF_WORDS, "with `subwords`")
+            else:
+                idle["subword_dropout"] = "without `subwords`"
         if self.training.schedule == "constant":
             idle["final_rate"] = "with `schedule` constant"
         if model.readout != "maxout":
