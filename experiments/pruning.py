@@ -80,7 +80,7 @@ class Pruning:
         systems: dict[str, tuple[str | None, Json]] = {WHOLE: (None, {})}
         for criterion in args.criteria:
             for share in args.shares:
-                systems[f"{criterion}, {share:.0%}"] = criterion, {**CRITERIA[criterion], "keep": share}
+                systems[f"{criterion}, {100 * share:g}%"] = criterion, {**CRITERIA[criterion], "keep": share}
         measured = {name: self._measured(name, options, depends_on) for name, (_, options) in systems.items()}
         how = "the given weights" if args.weights else f"weights tuned with {counted(len(args.seeds), 'seed')}"
         found: Json = {

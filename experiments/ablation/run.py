@@ -218,8 +218,12 @@ class Ablation:
         """Return source and references of the tuning set: the dev set, or a part of it, which is written here."""
         texts = [self._prepared("dev", "source"), *sorted((self._folder / "prepared").glob("dev.reference*"))]
         count = self._config.tuning.sentences
-        if count:
-            parts = [path.with_name(path.name.replace("dev", "tuning", 1)) for path in texts]
+        parts = [path.with_name(path.name.replace("dev", "tuning", 1)) for path in texts]
+        if not count:
+            # `experiments.pruning` tunes on the part if there is one.
+            for part in parts:
+                part.unlink(missing_ok=True)
+        else:
             for path, part in zip(texts, parts, strict=True):
                 lines = list(text_lines(path))
                 chosen = min(count, len(lines))

@@ -43,7 +43,7 @@ def compare(config: Config, material: Material, folder: Path, log: Callable[[str
         steps = Steps(folder / "steps", log)
         model = folder / "systems" / system.name
         command = ["train", "--device", material.device, *material.options, *system.command]
-        trained = train(steps, model, command, [material.description, system.command])
+        trained = train(steps, model, command, [material.learned_from, system.command])
         measured = material.measure(steps, system.name, model, trained)
         report["systems"][system.name] = {**trained, **measured, "version": steps.versions}
         write_report(report, folder)

@@ -38,6 +38,11 @@ class Tables:
         return {name: table["sha256"] for name, table in self.description.items()}
 
     @property
+    def learned_from(self) -> Json:
+        """The tables by content; if it changes, the networks are trained again."""
+        return self.sha256
+
+    @property
     def options(self) -> list[str]:
         """Options of `phrasescore train`."""
         return [str(self.train), "--validation", str(self.validation)]

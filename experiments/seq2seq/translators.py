@@ -41,6 +41,11 @@ class Sentences:
         return dict(self.data.description)
 
     @property
+    def learned_from(self) -> Json:
+        """The training and dev texts by content; if it changes, the networks are trained again."""
+        return self.data.digests("train", "dev")
+
+    @property
     def sha256(self) -> dict[str, str]:
         """Digests of the texts."""
         return dict(self.data.description["sha256"])
@@ -56,7 +61,8 @@ class Sentences:
 
     def measure(self, steps: Steps, name: str, model: Path, trained: Json) -> Json:
         """Measure perplexities of the first test set, and BLEU and CPU time of each search on dev and each test set."""
-        perplexity = steps.run(f"perplexity.{name}", trained, lambda: self._perplexities(model))
+        measured = [trained, self.data.digests(next(iter(self.tests.values())))]
+        perplexity = steps.run(f"perplexity.{name}", measured, lambda: self._perplexities(model))
         searches = []
         for search in self.searches:
             found = {}

@@ -55,7 +55,7 @@ def measure_decoder(system: Path, text: Path) -> dict[str, Any]:
     """Measure sentences per CPU second of one core without loading, mean model score and peak memory.
 
     The first pass over a text also parses the options of its phrases, which Moses does while it loads; the second pass
-    is search only. With MOSES_HOME set, Moses' normal search and cube pruning are measured, too.
+    is search only. With MOSES_HOME set, Moses' normal search and cube pruning are measured, too, and those of moses2.
     """
     ini = MosesIni.read(system)
     sentences = [words_of(line) for line in read_lines(text)]
@@ -70,13 +70,15 @@ def measure_decoder(system: Path, text: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"first pass": decode(), "second pass": decode()}
     found["peak MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     if home := os.environ.get("MOSES_HOME"):
-        switches = {"moses": ("0",), "moses, cube pruning": ("1", "-cube-pruning-pop-limit", "1000")}
-        for name, chosen in switches.items():
-            found[name] = _measure_moses(Path(home), system, text, ("-search-algorithm", *chosen))
+        switches = {"": ("0",), ", cube pruning": ("1", "-cube-pruning-pop-limit", "1000")}
+        for program in ("moses", "moses2"):
+            path = Path(home, "bin", program).resolve()
+            for name, chosen in switches.items() if path.exists() else ():
+                found[program + name] = _measure_moses(path, system, text, ("-search-algorithm", *chosen))
     return found
 
 
-def _measure_moses(home: Path, system: Path, text: Path, switches: tuple[str, ...]) -> dict[str, float]:
+def _measure_moses(program: Path, system: Path, text: Path, switches: tuple[str, ...]) -> dict[str, float]:
     """Measure Moses as `measure_decoder` does; a run with one sentence gives the time of loading."""
     lines = list(read_lines(text))
     with TemporaryDirectory() as folder:
@@ -84,10 +86,23 @@ def _measure_moses(home: Path, system: Path, text: Path, switches: tuple[str, ..
 
         def seconds(number: int) -> float:
             source.write_bytes(b"".join(line + b"\n" for line in lines[:number]))
-            moses: list[str | Path] = [home.resolve() / "bin/moses", "-v", "0", "-threads", "1"]
             before = _child_seconds()
             subprocess.run(
-                [*moses, "-f", system.resolve(), "-i", source, *switches, "-n-best-list", nbest, "1"],
+                [
+                    program,
+                    "-v",
+                    "0",
+                    "-threads",
+                    "1",
+                    "-f",
+                    system.resolve(),
+                    "-i",
+                    source,
+                    *switches,
+                    "-n-best-list",
+                    nbest,
+                    "1",
+                ],
                 cwd=system.parent,
                 check=True,
                 capture_output=True,
@@ -96,8 +111,10 @@ def _measure_moses(home: Path, system: Path, text: Path, switches: tuple[str, ..
 
         loading = seconds(1)
         rate = (len(lines) - 1) / (seconds(len(lines)) - loading)
-        scores = [float(line.split(b" ||| ")[3]) for line in read_lines(nbest)]
-    return {"sentences per CPU second": rate, "mean model score": float(np.mean(scores))}
+        entries = [line.split(b" ||| ") for line in read_lines(nbest)]
+    # The best entry of a sentence comes first; moses2 lists more than it is asked for.
+    best = {entry[0]: float(entry[3]) for entry in reversed(entries)}
+    return {"sentences per CPU second": rate, "mean model score": float(np.mean(list(best.values())))}
 
 
 def _child_seconds() -> float:
