@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
     nbest = NbestRequest(Path(args.nbest[0]), _size(args.nbest[1])) if args.nbest else None
     reporter = Reporter(quiet=args.quiet)
-    ini, toolkit = system_options.open_system(args, reporter, (args.output, nbest.path if nbest else None))
+    ini, toolkit, _ = system_options.open_system(args, reporter, (args.output, nbest.path if nbest else None))
     with work_folder(args.work) as folder:
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"
         with reported_as({prepared: Path(display_name(args.source))}):

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.tuning.candidates import component_names
 
     reporter = Reporter(quiet=args.quiet)
-    ini, toolkit = system_options.open_system(args, reporter, [args.report], new_weight=0.0)
+    ini, toolkit, _ = system_options.open_system(args, reporter, [args.report], new_weight=0.0)
     weights = ini.weights_of_features()
     weight_of = dict(zip(component_names(weights), chain.from_iterable(weights.values()), strict=True))
     # Fail now, not after decoding.

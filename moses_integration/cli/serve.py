@@ -7,6 +7,7 @@ from pathlib import Path
 
 from moses_integration.cli.system_options import add_ini, read_ini
 from moses_integration.ini import MosesIni
+from moses_integration.per_text.context_sections import networks_of
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,
@@ -14,6 +15,7 @@ from phrasescore.cli.options import (
     add_plugin_option,
     add_processes_option,
     add_quiet_option,
+    reject_without_effect,
 )
 from phrasescore.cli.parser import Subparsers
 from phrasescore.errors import UsageError, UserError, arg_name
@@ -56,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
 
     reporter = Reporter(quiet=args.quiet)
     systems = {name: _read(path, reporter) for name, path in _named(args).items()}
+    if not any(map(networks_of, systems.values())):
+        reject_without_effect(args, ["device", "precision"], "without a network in context")
     limits = Limits(words=args.max_words, seconds=args.max_seconds)
     processes = args.processes or available_cores()
     serve(systems, (args.host, args.port), processes, limits, args.device, args.precision, reporter.log)

@@ -105,6 +105,8 @@ def read_ini(
     require_writable(*outputs, inputs=(*ini.model_files(), *files_of_models([*networks_of(ini), *(networks or ())])))
     for note in ini.notes:
         reporter.log(note)
+    if missing := ini.without_weights():
+        reporter.log(f"{path}: [weight] has no {', '.join(missing)}, so these weights are 1, as in Moses")
     return ini
 
 
@@ -123,11 +125,10 @@ def add_in_context_option(parser: argparse.ArgumentParser, text: str, default: s
 def context_columns(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) -> ContextColumns | None:
     """Return the columns of the networks of --in-context, or else of the ini; None if there are none."""
     folders = args.in_context or networks_of(ini)
+    if not getattr(args, "work", True):
+        options.reject_without_effect(args, ["restart"], f"without {arg_name('work')}")
     if not folders:
-        for name in ("device", "precision"):
-            if getattr(args, name) != "auto":
-                raise UsageError(f"{arg_name(name)}: changes nothing without a network in context; leave it out")
-        options.reject_without_effect(args, ["plugins"], "without a network in context")
+        options.reject_without_effect(args, ["device", "precision", "plugins"], "without a network in context")
         return None
     from moses_integration.per_text.context_columns import ContextColumns
     from phrasescore.scoring.scorer import load_scorer, require_in_context
@@ -150,7 +151,7 @@ def open_system(
     new_weight: float | None = None,
     *,
     tunes: bool = False,
-) -> tuple[MosesIni, Toolkit]:
+) -> tuple[MosesIni, Toolkit, ContextColumns | None]:
     """Check inputs and outputs; return the system with the networks of --in-context, or else of the ini.
 
     `new_weight` is that of the column of --in-context, which the ini must not have yet; see `with_networks`.
@@ -170,9 +171,9 @@ def open_system(
         new_weight = first_weight(ini.weights_of_table(ini.phrase_table()))
     columns = context_columns(args, ini, reporter)
     if columns is None:
-        return ini, toolkit
+        return ini, toolkit, None
     ini = with_networks(ini, columns, args.in_context, new_weight, tunes=tunes)
-    return ini, toolkit.in_context(columns)
+    return ini, toolkit.in_context(columns), columns
 
 
 # Tuning

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     tuned = MosesIni.read(args.weights) if args.weights else None
     (tuned or ini).require_some_weight()
     if columns is None:
-        options.reject_without_effect(args, ["processes", "scheduler"], "without a network in context")
+        options.reject_without_effect(args, ["processes", "scheduler", "restart"], "without a network in context")
     else:
         ini.require_some_weight()
         require_tuned_for(tuned or ini, columns.scorer)

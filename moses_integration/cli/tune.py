@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
     seeds = system_options.seeds_of(args, [1])
     reporter = Reporter(quiet=args.quiet)
-    ini, toolkit = system_options.open_system(args, reporter, (args.output, args.report), tunes=True)
+    ini, toolkit, columns = system_options.open_system(args, reporter, (args.output, args.report), tunes=True)
     ini.require_effective_weights()
     ini.require_valid_at(args.output)
     config = TuningConfig(**given_options(args, TuningConfig))
@@ -68,7 +68,8 @@ def run(args: argparse.Namespace) -> int:
         dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log)
         checkpoint = None
         if args.work:
-            computing = {"device": args.device, "precision": args.precision}
+            # The device and precision that `auto` chose, too.
+            computing = columns.scorer.run_fingerprint() if columns else {}
             fingerprint = tuning_fingerprint(str(toolkit), inputs, settings, dev, computing)
             checkpoint = TuningCheckpoint(folder, fingerprint, restart=args.restart, log=reporter.log)
         tunings: list[Tuning] = []

@@ -128,7 +128,7 @@ def _described(path: Path) -> dict[str, str | None]:
 
 
 def tuning_fingerprint(
-    toolkit: str, inputs: Mapping[str, Any], settings: Mapping[str, Any], dev: DevSet, computing: Mapping[str, str]
+    toolkit: str, inputs: Mapping[str, Any], settings: Mapping[str, Any], dev: DevSet, computing: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return everything that determines tuned weights, except the seeds."""
     return {

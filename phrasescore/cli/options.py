@@ -106,7 +106,8 @@ def reject_without_effect(args: argparse.Namespace, names: Sequence[str], reason
         UsageError: such an option was given.
     """
     for name in names:
-        if getattr(args, name) is not None:
+        value = getattr(args, name)
+        if value is not None and value is not False and value != "auto":
             raise UsageError(f"{arg_name(name)}: changes nothing {reason}; leave it out")
 
 

@@ -48,6 +48,10 @@ def run(args: argparse.Namespace) -> int:
     config.check(args.table, has_model=bool(args.models))
     reordering, smaller = args.reordering or (None, None)
     require_writable(args.output, smaller, inputs=(args.table, reordering, *files_of_models(args.models or [])))
+    if not args.models:
+        options.reject_without_effect(args, ["device", "precision", "plugins"], "without a model")
+    if args.output == STANDARD_STREAM:
+        options.reject_without_effect(args, ["restart"], "with standard output, which cannot be resumed")
     with reporter.task("pruning") as task:
         if args.models:
             scorer = options.load_models(args, reporter)

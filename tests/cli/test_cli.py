@@ -294,6 +294,7 @@ def test_wrong_usage_is_exit_code_2(small_table: Path) -> None:
         ),
         (["annotate", "TABLE", "-m", MODEL, "--shard", "x/2"], "x/2 is not a shard and a number of shards, as 3/16"),
         (["annotate", "TABLE", "-m", MODEL, "--dry-run", "--report", "r"], "--report: changes nothing with --dry-run"),
+        (["prune", "TABLE", "--keep", "0.2", "--device", "cpu"], "--device: changes nothing without a model; leave it"),
     ],
 )
 def test_options_that_make_no_sense_are_wrong_usage(
@@ -304,8 +305,9 @@ def test_options_that_make_no_sense_are_wrong_usage(
     assert not (tmp_path / "out").exists()
 
 
-def test_nothing_is_started_over_on_standard_output(small_table: Path) -> None:
-    message = error_of(run("annotate", small_table, "-m", MODEL, "-o", "-", "--restart"), 2)
+@pytest.mark.parametrize("command", [["annotate", "-m", MODEL], ["prune", "--keep", "0.2"]])
+def test_nothing_is_started_over_on_standard_output(small_table: Path, command: list[str]) -> None:
+    message = error_of(run(*command, small_table, "-o", "-", "--restart"), 2)
     assert "--restart: changes nothing with standard output, which cannot be resumed; leave it out" in message
 
 

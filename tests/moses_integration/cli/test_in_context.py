@@ -744,9 +744,14 @@ def test_options_of_a_network_that_is_not_there_are_rejected(
         [*decode, "--precision", "bf16"],
         [*index, "--processes", "2"],
         [*index, "--scheduler", "tcp://nowhere:1"],
+        ["serve", INI, "--device", "cpu"],
     ):
         assert main(command) == 2
         assert f"{command[-2]}: changes nothing without a network in context; leave it out" in capsys.readouterr().err
+    assert main([*index, "--restart"]) == 2
+    assert "--restart: changes nothing without a network in context; leave it out" in capsys.readouterr().err
+    assert main([*decode, "--restart"]) == 2
+    assert "--restart: changes nothing without --work; leave it out" in capsys.readouterr().err
 
 
 def test_a_column_in_context_stays_the_last(
