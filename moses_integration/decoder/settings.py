@@ -132,7 +132,10 @@ def _drops_unknown(ini: MosesIni) -> bool:
 
 def _check_sections(ini: MosesIni) -> None:
     if ini.values(""):
-        raise UserError(f"{ini.location('')}: precedes the first section, which Moses rejects; remove the line")
+        raise UserError(
+            f"{ini.location('')}: precedes the first section, which Moses rejects; remove the line, or the byte order "
+            "mark at its start"
+        )
     for name in ini.sections():
         values = [" ".join(split_fields(value)) for value in ini.values(name)]
         supported = [[value] for value in _SUPPORTED.get(name, ())]

@@ -56,7 +56,6 @@ Groups = NDArray[np.int64]
 
 _COLUMNS = 4
 """Scores of a phrase table of `build`."""
-_ORDER = 5
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,8 @@ def _is_rebuildable(feature: FeatureLine) -> bool:
         case "LexicalReordering":
             return feature.arguments.get("type", "").startswith(REORDERING_TYPE)
         case "KENLM":
-            return feature.arguments.get("order", str(_ORDER)) in map(str, ORDERS)
+            # `build` writes the order, which Moses does not need.
+            return feature.arguments.get("order", "") in map(str, ORDERS)
         case kind:
             return kind in {"UnknownWordPenalty", "WordPenalty", "PhrasePenalty", "Distortion"}
 
@@ -174,7 +174,7 @@ def _build_ini(whole: MosesIni, corpus: Corpus, folder: Path) -> MosesIni:
     for feature in whole.features():
         if feature.kind == "KENLM":
             names["KENLM"] = f"{feature.label}.arpa"
-            order = int(feature.arguments.get("order", _ORDER))
+            order = int(feature.arguments["order"])
             build_language_model(corpus.target, folder / names["KENLM"], order)
         if feature.kind in names:
             ini.set_argument(feature.label, "path", str((folder / names[feature.kind]).resolve()))

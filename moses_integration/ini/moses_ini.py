@@ -199,6 +199,12 @@ class MosesIni(IniLines):
         given = self.weights()
         return {one.label: given.get(one.label, [_DEFAULT_WEIGHT] * one.weight_count) for one in self.features()}
 
+    def without_weights(self) -> list[str]:
+        """Return the labels of tuned features without weights in an ini that has weights; Moses warns of them."""
+        given = {split_fields(value)[0][:-1] for name in ("weight", "weight-overwrite") for _, value in self.rows(name)}
+        features = [one.label for one in self.features() if one.kind != "UnknownWordPenalty"]
+        return [label for label in features if label not in given] if given else []
+
     def weights_of_table(self, feature: FeatureLine) -> list[float]:
         """Return the weights of a phrase table and check their number."""
         weights = self.weights_of_features()[feature.label]
@@ -223,6 +229,10 @@ class MosesIni(IniLines):
 
     def require_some_weight(self) -> None:
         """Raise an error if all weights of tuned features are 0."""
+        if not self.features():
+            raise UserError(
+                f"{self.name}: has no feature in [feature]; give a moses.ini, as UTF-8 text with line feeds"
+            )
         if self.rows("weight-overwrite"):
             return
         weights = self.weights_of_features()

@@ -59,8 +59,9 @@ def add_scores(
     extended = list(entries)
     for feature in features:
         values_EK = feature.values(sentences, entries)
-        if not np.isfinite(values_EK).all():
-            raise UserError(f"{feature.label}: a value is not finite; check its model")
+        # Moses reads them in 32 bits.
+        if not (np.abs(values_EK) <= np.finfo(np.float32).max).all():
+            raise UserError(f"{feature.label}: a value is not a finite 32-bit number; check its model")
         rows = zip(extended, values_EK.tolist(), strict=True)
         extended = [entry.with_feature(feature.label, values) for entry, values in rows]
         report(feature)

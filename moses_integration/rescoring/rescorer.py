@@ -44,7 +44,7 @@ from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import display_name, sha256_of, write_json
 from phrasescore.files.documents import read_json
 from phrasescore.model_files import described, versions
-from phrasescore.text import Log
+from phrasescore.text import Log, counted
 from phrasescore.workers import available_cores
 
 SCHEMA = 5
@@ -123,6 +123,15 @@ class TunedWeights:
         """Raise a ListFault unless a list, given by any entry, has exactly the features before rescoring."""
         check_new(entry, self.digests)
         check_fit(entry.features(), {label: of for label, of in self.weights.items() if label not in self.digests})
+
+    def require_width(self, spec: FeatureSpec, entries: Sequence[NbestEntry]) -> None:
+        """Raise an error unless a scorer gave as many values for an entry as it has weights."""
+        width = len(self.weights[spec.label])
+        if entries and (found := len(entries[0].features()[spec.label])) != width:
+            raise UserError(
+                f"{spec.path}: has {counted(found, 'number')} for each entry where {self.path} has "
+                f"{counted(width, 'weight')} of {spec.label}; give the same numbers as in tuning"
+            )
 
     def require_same(self, specs: Sequence[FeatureSpec], features: Sequence[ListFeature], backoff: Path | None) -> None:
         """Raise an error unless the weights were tuned with these models; `features` are `specs`, loaded."""
@@ -211,6 +220,8 @@ class Rescorer:
             features = load_features(specs, device, backoff, workers)
             tuned.require_same(specs, features, backoff)
             entries, _ = self._score(entries, features, source)
+            for spec in specs:
+                tuned.require_width(spec, entries)
         ranked = rerank(entries, tuned.weights)
         if self.nbest_output:
             write_nbest(self.nbest_output, ranked)

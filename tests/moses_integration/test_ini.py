@@ -475,6 +475,22 @@ def test_paths_that_start_at_the_working_directory(tutorial: Path, monkeypatch: 
     assert ini.phrase_table().arguments["path"] == "t5.gz"
 
 
+def test_features_without_weights() -> None:
+    ini = MosesIni.read(MINI / "moses.ini")
+    assert ini.without_weights() == []
+    ini.lines = [line for line in ini.lines if not line.startswith(("LM0=", "Distortion0=", "UnknownWordPenalty0="))]
+    assert ini.without_weights() == ["Distortion0", "LM0"]
+    ini.lines += ["[weight-overwrite]\n", "LM0= 2\n"]
+    assert ini.without_weights() == ["Distortion0"]
+
+
+@pytest.mark.parametrize("content", ["", "[weight]\nLM0= 1\n", "[feature]\r[weight]\r"])
+def test_an_ini_without_features(tmp_path: Path, content: str) -> None:
+    (tmp_path / "moses.ini").write_text(content)
+    with pytest.raises(UserError, match=r"has no feature in \[feature\]; give a moses.ini, as UTF-8"):
+        MosesIni.read(tmp_path / "moses.ini").require_some_weight()
+
+
 def test_the_folder_of_the_ini_comes_first(tutorial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ini's own folder comes first: if one file exists there, the others are missing."""
     path = tutorial / "models/phrase-model/moses.ini"
