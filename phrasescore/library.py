@@ -87,7 +87,9 @@ def train(
         raise TypeError("validation: is of another kind than the training data")
     given = {**_data_options(data, "table", ""), **_data_options(validation, "validation", "validation_")}
     _call("train", {**given, "output": folder, **options}, log, progress)
-    return load_scorer(folder, **{name: options[name] for name in ("device", "precision") if name in options})
+    return load_scorer(
+        folder, **{name: options[name] for name in ("device", "precision") if options.get(name) is not None}
+    )
 
 
 def lm_train(

@@ -49,7 +49,11 @@ class DataConfig:
     direction: Direction = option("target-given-source", "which side is predicted from which")
     factor: str = option("0", "factors of a factored table that form the words of the network, as in 0 or 0,1")
     held_out: float = setting(
-        0.01, "share of the pairs excluded from training and used to measure the loss", minimum=0, maximum=1
+        0.01,
+        "share of the pairs excluded from training and used to measure the loss; none of parallel text with validation "
+        "text",
+        minimum=0,
+        maximum=1,
     )
     held_out_limit: int = setting(
         10_000, "maximum number of held-out pairs (in context, sentences), and of pairs measured", minimum=0

@@ -63,8 +63,8 @@ class SentenceConfig:
     )
     subword_dropout: float = setting(
         0.0,
-        "BPE-dropout (Provilkov et al. 2020): probability of skipping a merge when a training word is segmented, which "
-        "happens anew in each epoch",
+        "BPE-dropout (Provilkov et al. 2020): probability of skipping a merge when a training word is segmented; each "
+        "occurrence of a word has one of its 32 random segmentations, another in each epoch",
         minimum=0,
         maximum=1,
     )
@@ -141,6 +141,7 @@ def read_sentences(
             subwords = SubwordVocabulary.learn(counts, config.subwords)
             vocabularies = (subwords, subwords)
             if dropout := config.subword_dropout:
+                progress(None, "segmenting words at random")
                 segmentations = sides[0].segmentations(subwords, dropout), sides[1].segmentations(subwords, dropout)
         vocabularies = vocabularies or choose_vocabularies(sides, data, config.min_count, log)
         source, target, words = finish_sides(sides, vocabularies, digest)

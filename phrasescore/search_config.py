@@ -28,10 +28,10 @@ class SearchConfig:
     )
     length_penalty: float = option(
         1.0,
-        "finished translations are ranked by ln p / symbols^N, where the symbols are the target words or subwords and "
+        "finished translations are ranked by ln p / symbols^X, where the symbols are the target words or subwords and "
         "the end symbol; 0: by ln p; larger values prefer longer translations",
         minimum=0,
-        maximum=100,
+        maximum=10,
     )
     max_ratio: float = option(
         2.0, "a translation has at most this number of words per source word, plus --max-extra", minimum=0

@@ -24,8 +24,11 @@ from phrasescore.vocabulary import END, LARGEST, UNKNOWN, Vocabulary
 from phrasescore.words import split_words
 
 _BOUNDARY = "▁"
+_BYTES_OF_COUNT = 32
 _SEGMENTATIONS = 32
-"""Random segmentations of each word. Most words of a small text occur less often during a training run."""
+"""Random segmentations of each word."""
+_LONGEST = 100
+"""Characters of the longest word with several segmentations; the time to draw them is quadratic in the length."""
 
 
 class SubwordVocabulary(Vocabulary):
@@ -50,6 +53,8 @@ class SubwordVocabulary(Vocabulary):
         """Learn a vocabulary of at most `size` pieces and symbols from the words of a text."""
         model = io.BytesIO()
         words = sorted(filter(_is_plain, counts), key=lambda word: (-counts[word], word))
+        if not words:
+            raise UserError(f"{arg_name('subwords')}: no word of the text is UTF-8; convert the text")
         try:
             _import_sentencepiece().SentencePieceTrainer.train(
                 sentence_iterator=(f"{word.decode()}\t{int(counts[word])}" for word in words),
@@ -59,6 +64,8 @@ class SubwordVocabulary(Vocabulary):
                 vocab_size=size,
                 # A text with fewer pieces gets a smaller vocabulary.
                 hard_vocab_limit=False,
+                # SentencePiece would skip longer words.
+                max_sentence_length=max(map(len, words)) + _BYTES_OF_COUNT,
                 # Pieces spell every word of the text exactly.
                 normalization_rule_name="identity",
                 character_coverage=1.0,
@@ -86,12 +93,14 @@ class SubwordVocabulary(Vocabulary):
     def segment(self, word: bytes, dropout: float, random: Random) -> list[int]:
         """Return the ids of a word's pieces by BPE-dropout (Provilkov et al. 2020).
 
-        Each step skips each possible merge with the probability `dropout`. With 0, the result is that of `encode`, and
-        with 1, the characters.
+        Each step skips each possible merge with the probability `dropout`. For a word of known characters, the result
+        with 0 is that of `encode`, and with 1, the characters. A word above 100 characters is not segmented at random.
         """
         if not _is_plain(word):
             return [UNKNOWN]
         pieces = list(_BOUNDARY + word.decode())
+        if len(pieces) > _LONGEST:
+            return self._encode_word(word)
         while True:
             # Ids are in the order in which the merges were learnt.
             merges = [

@@ -66,6 +66,7 @@ def test_bpe_dropout_skips_merges_at_random() -> None:
     whole = sum(len(vocabulary.segment(b"ab", 0.2, random)) == 2 for _ in range(2000))
     assert whole / 2000 == pytest.approx(0.8, abs=0.03)
     assert vocabulary.segment(b"\xff", 0.2, random) == [UNKNOWN]
+    assert vocabulary.segment(b"ab" * 2000, 0.9, random) == vocabulary.encode([b"ab" * 2000]).ids.tolist()
 
 
 def test_each_sentence_is_segmented_by_its_own_generator() -> None:
@@ -103,6 +104,12 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
 def test_fewer_pieces_than_characters_are_an_error() -> None:
     with pytest.raises(UserError, match="5 are too few for the characters of the text; give more"):
         SubwordVocabulary.learn(COUNTS, 5)
+    with pytest.raises(UserError, match="subwords: no word of the text is UTF-8; convert the text"):
+        SubwordVocabulary.learn(Counter({b"\xff": 3}), 5)
+
+
+def test_long_words_are_learnt() -> None:
+    assert b"xy" in SubwordVocabulary.learn(Counter({b"a": 9, b"xy" * 4000: 1}), 9)
 
 
 def test_sentences_are_read_as_pieces(tmp_path: Path) -> None:
@@ -119,8 +126,8 @@ def test_sentences_are_read_as_pieces(tmp_path: Path) -> None:
     np.testing.assert_array_equal(random.pairs.source.ids, data.pairs.source.ids)
     assert random.segmentations is not None
     lines = np.arange(len(data.pairs))
-    for side in random.segmentations:
-        drawn = side.draw(lines, [np.random.default_rng(int(line)) for line in lines])
+    for segmentations in random.segmentations:
+        drawn = segmentations.draw(lines, [np.random.default_rng(int(line)) for line in lines])
         spelled = random.source_vocabulary.spell(drawn.ids)
         assert spelled == random.source_vocabulary.spell(data.pairs.source.ids)
         assert len(drawn.ids) > len(data.pairs.source.ids)
@@ -178,6 +185,7 @@ def test_a_changed_subword_model_is_an_error(network: Path, tmp_path: Path) -> N
         ("sentences", {"model": {"tied_embeddings": True}}, "`tied_embeddings`: needs a vocabulary of both sides"),
         ("sentences", {"sentences": {"subwords": 9, "min_count": 2}}, "`min_count`: has no effect with `subwords`"),
         ("sentences", {"sentences": {"subword_dropout": 0.1}}, "`subword_dropout`: has no effect without `subwords`"),
+        ("sentences", {"training": {"optimiser": "auto"}}, "optimiser `auto`"),
         ("table", {"sentences": {"subwords": 9}}, "`subwords`: has no effect with a phrase table"),
         ("sentences", {"model": {"heads": 2}}, "`heads`: has no effect without a Transformer"),
     ],

@@ -212,7 +212,9 @@ class RunState:
         """Describe the first difference between the fingerprints, None if they are equal."""
         for key in (*self.fingerprint, *other):
             if other.get(key) != self.fingerprint.get(key):
-                return _DATA.get(key, f"another {key} ({other.get(key)}, now {self.fingerprint.get(key)})")
+                is_known = key in other and key in self.fingerprint
+                changed = f"another {key} ({other.get(key)}, now {self.fingerprint.get(key)})"
+                return _DATA.get(key, changed if is_known else f"the settings of another version, without {key}")
         return None
 
     def _check_ranks(self) -> None:

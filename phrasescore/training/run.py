@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.aligned_phrases import AlignedPhrases, extract_phrases
+from phrasescore.configuration import check_effect
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import display_name
@@ -74,6 +75,9 @@ def _check(data: Data, settings: Settings, validation: Data | None) -> None:
     samples_validation = settings.model.in_context or (validation is not None and not isinstance(data, ParallelText))
     if samples_validation and not settings.data.held_out_limit:
         raise UsageError("`held_out_limit` also limits the pairs of the validation data, and 0 leaves none; give more")
+    if isinstance(data, ParallelText) and validation is not None:
+        idle = ["held_out"] if settings.model.in_context else ["held_out", "held_out_limit"]
+        check_effect(settings.given, dict.fromkeys(idle, "with validation text"))
 
 
 @dataclass(frozen=True)

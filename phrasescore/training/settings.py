@@ -110,8 +110,19 @@ class Settings:
                 f"{arg_name('preset', 'context')}: is for parallel text with a word alignment; give both, or another "
                 "preset"
             )
-        merged = merge([read_preset(PRESETS, preset or DEFAULT_PRESETS[learns_from]), *layers])
-        automatic = frozenset(key for values in merged.values() for key, value in values.items() if value == AUTO)
+        chosen = read_preset(PRESETS, preset or DEFAULT_PRESETS[learns_from])
+        if chosen.get("sentences", {}).get("subwords") and learns_from != "sentences":
+            raise UsageError(
+                f"{arg_name('preset', preset)}: is for parallel text without a word alignment; give that, or another "
+                "preset"
+            )
+        merged = merge([chosen, *layers])
+        automatic = frozenset(
+            key
+            for name, values in merged.items()
+            for key, value in values.items()
+            if value == AUTO and options_of(SECTIONS[name])[key].metadata.get("auto")
+        )
         model, data, sentences, training = (
             {key: value for key, value in merged.get(name, {}).items() if key not in automatic} for name in SECTIONS
         )
@@ -192,8 +203,7 @@ class Settings:
                 idle |= dict.fromkeys(_OF_WORDS, "with `subwords`")
             else:
                 idle["subword_dropout"] = "without `subwords`"
-        if self.training.schedule == "constant":
-            idle["final_rate"] = "with `schedule` constant"
+        idle |= self.training.idle()
         if model.readout != "maxout":
             idle["maxout"] = f"with `readout` {model.readout}"
         if not model.feed_word:
@@ -267,8 +277,7 @@ class LmSettings:
         merged = merge([read_preset(LM_PRESETS, preset), *layers])
         for layer in layers:
             check_effect(layer.get("model", {}), {} if has_source else {"window": "without a source text"})
-        return cls(
-            NeuralLmConfig(**merged.get("model", {})),
-            TextConfig(**merged.get("text", {})),
-            OptimisationConfig(**merged.get("training", {})),
-        )
+        training = OptimisationConfig(**merged.get("training", {}))
+        for layer in layers:
+            check_effect(layer.get("training", {}), training.idle())
+        return cls(NeuralLmConfig(**merged.get("model", {})), TextConfig(**merged.get("text", {})), training)

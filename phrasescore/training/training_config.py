@@ -65,6 +65,10 @@ class OptimisationConfig:
     evaluate_every: int = option(1000, "updates between evaluations; 0: evaluate at the end of each epoch", minimum=0)
     seed: int = option(1, "seed of all random numbers of the training", minimum=0, maximum=(1 << 32) - 1)
 
+    def idle(self) -> dict[str, str]:
+        """Return the settings that have no effect, and why."""
+        return {"final_rate": "with `schedule` constant"} if self.schedule == "constant" else {}
+
 
 @dataclass(frozen=True)
 class TrainingConfig(OptimisationConfig):

@@ -92,6 +92,12 @@ def test_a_pass_takes_all_sentences() -> None:
         settings(*text, "--set", "training.long_pairs=0.5")
 
 
+@pytest.mark.parametrize("data", ["t", "--source a --target b --alignment c"])
+def test_a_preset_of_subwords_is_for_parallel_text(data: str) -> None:
+    with pytest.raises(UsageError, match=r"transformer'?: is for parallel text without a word alignment; give that"):
+        settings(*data.split(), "--preset", "transformer")
+
+
 @pytest.mark.parametrize(
     ("lines", "options", "message"),
     [
