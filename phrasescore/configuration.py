@@ -14,7 +14,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UsageError, UserError, are_options_flags
 from phrasescore.files import documents
 
 T = TypeVar("T")
@@ -193,7 +193,7 @@ def read_toml(path: Path, sections: Sections) -> Values:
 
 def parse_change(text: str, sections: Sections) -> tuple[str, str, Any]:
     """Parse `--set SECTION.KEY=VALUE`; VALUE is TOML or an unquoted string."""
-    place = f"--set {text}"
+    place = f"--set {text}" if are_options_flags() else text
     name, _, written = (part.strip() for part in text.partition("="))
     section, dot, key = name.partition(".")
     if not dot:

@@ -14,7 +14,7 @@ from phrasescore.configuration import (
     parse_change,
     read_toml,
 )
-from phrasescore.errors import UsageError, UserError, flag
+from phrasescore.errors import UsageError, UserError, flag, options_spelled_as_flags
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.training.settings import (
@@ -131,7 +131,7 @@ def test_a_change_is_a_section_a_key_and_a_value(change: str, found: tuple[str, 
     ],
 )
 def test_wrong_changes_are_rejected(change: str, message: str) -> None:
-    with pytest.raises(UsageError) as caught:
+    with options_spelled_as_flags(), pytest.raises(UsageError) as caught:
         parse_change(change, SECTIONS)
     assert message in str(caught.value)
 
