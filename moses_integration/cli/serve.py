@@ -43,7 +43,7 @@ def add_parser(subparsers: Subparsers) -> None:
     add_processes_option(parser)
     add_number(parser, "--max-words", "longest sentence, in words", default=200)
     add_number(parser, "--max-seconds", "time limit of a request, in seconds", default=30)
-    add_device_options(parser)
+    add_device_options(parser, in_context=True)
     add_plugin_option(parser)
     add_quiet_option(parser)
     parser.set_defaults(run=run)

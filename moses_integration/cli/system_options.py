@@ -118,7 +118,7 @@ def add_in_context_option(parser: argparse.ArgumentParser, text: str, default: s
     text = f"{text}; several give the mean of their scores" + (f" (default: {default})" if default else "")
     options.add_path(parser, "--in-context", "FOLDER", text, nargs="+", action="extend")
     options.add_switch(parser, "--restart", "discard the work of an interrupted run; do not resume it")
-    options.add_device_options(parser)
+    options.add_device_options(parser, in_context=True)
     options.add_plugin_option(parser)
 
 

@@ -69,13 +69,15 @@ def positive(text: str) -> int:
     return whole_number(text, 1)
 
 
-def add_device_options(parser: argparse.ArgumentParser, *, trains: bool = False) -> None:
-    """Add --device and --precision; training has no 8-bit products."""
+def add_device_options(parser: argparse.ArgumentParser, *, trains: bool = False, in_context: bool = False) -> None:
+    """Add --device and --precision; training has no 8-bit products, and `in_context` limits them to these scores."""
     group = parser.add_argument_group("computing")
-    text = "where to compute: auto, cpu, cuda or cuda:N (default: %(default)s)"
+    of = " scores in context" if in_context else ""
+    text = f"where to compute{of}: auto, cpu, cuda or cuda:N (default: %(default)s)"
     device = group.add_argument("--device", default="auto", metavar="DEVICE", help=text)
     device.complete = shtab.cmd("echo auto cpu cuda")  # type: ignore[attr-defined]
-    text = "precision of matrix products; auto selects bf16 if the hardware has instructions for it"
+    of = f" of{of}" if in_context else ""
+    text = f"precision of matrix products{of}; auto selects bf16 if the hardware has instructions for it"
     text += "" if trains else "; int8 needs a CPU with VNNI"
     precisions = ("auto", "fp32", "bf16") if trains else ("auto", "fp32", "bf16", "int8")
     group.add_argument("--precision", default="auto", choices=precisions, help=f"{text} (default: %(default)s)")
