@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "my system/moses.ini").write_text(ini)
     (tmp_path / "overriding.ini").write_text(ini + "[weight-overwrite]\nLM0= 1\n")
     (tmp_path / "old.ini").write_text("[ttable-file]\n0 0 0 5 t.gz\n[weight-t]\n1\n[weight-p]\n1\n")
-    (tmp_path / "unknown.ini").write_text(ini.replace("Distortion\n", "Distorsion\n"))
+    (tmp_path / "unknown.ini").write_text(re.sub(r"(?m)^Distortion(?=0=|$)", "Distorsion", ini))
     (tmp_path / "weights.ini").write_text(ini.replace("TranslationModel0= 0.2 0.2", "TranslationModel0= 0.2"))
     zeros = re.sub(r"(?m)^(?!Unknown)(\w+= ).*$", lambda line: line[1] + "0 " * (len(line[0].split()) - 1), ini)
     (tmp_path / "zeros.ini").write_text(zeros)
