@@ -24,7 +24,6 @@ from phrasescore.configuration import option, setting
 from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import display_name, full_disk_as_error
 from phrasescore.phrases import Ids, Phrases, hash_pairs, hash_phrases, offsets_of
-from phrasescore.subwords import RandomSegmentations, SubwordVocabulary
 from phrasescore.table.entry import SURFACE, Factors
 from phrasescore.table.reader import TableReader
 from phrasescore.text import Log, ProgressCallback, counted, no_log, no_progress
@@ -140,12 +139,6 @@ class Side(PhraseFile):
     def word_counts(self) -> Counter[bytes]:
         return Counter(dict(zip(self.ids, self.counts.tolist(), strict=True)))
 
-    def segmentations(self, vocabulary: SubwordVocabulary, dropout: float) -> RandomSegmentations:
-        """Return the phrases with random segmentations of their words; call it before `finish`."""
-        found = self.phrases()
-        # `finish` may overwrite the file.
-        return RandomSegmentations.of(Phrases(found.ids.copy(), found.offsets), self.ids, vocabulary, dropout)
-
     def finish(self, vocabulary: Vocabulary) -> Phrases:
         """Convert the ids to those of the vocabulary; return the memory-mapped phrases."""
         encoded = vocabulary.encode(list(self.ids))
@@ -180,8 +173,6 @@ class PairData:
     """Depends on the pairs and their order."""
     summary: dict[str, Any]
     """Lines, pairs and coverage of the vocabularies, for the report."""
-    segmentations: tuple[RandomSegmentations, RandomSegmentations] | None = None
-    """Both sides for training with BPE-dropout."""
 
 
 def read_table(

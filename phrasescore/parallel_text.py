@@ -61,13 +61,6 @@ class SentenceConfig:
         "without it, the network reads words",
         minimum=3,
     )
-    subword_dropout: float = setting(
-        0.0,
-        "BPE-dropout (Provilkov et al. 2020): probability of skipping a merge when a training word is segmented; each "
-        "occurrence of a word has one of its 32 random segmentations, another in each epoch",
-        minimum=0,
-        maximum=1,
-    )
     min_count: int = setting(1, "minimum count of a word of the vocabulary", minimum=1)
     max_words: int | None = setting(
         None,
@@ -135,20 +128,15 @@ def read_sentences(
         if not kept:
             raise UserError(f"{text}: contain no usable sentence pairs; give longer texts or a larger `max_words`")
         sides = input_and_output((source_side, target_side), data.direction)
-        segmentations = None
         if vocabularies is None and config.subwords is not None:
             counts = sides[0].word_counts() + sides[1].word_counts()
-            subwords = SubwordVocabulary.learn(counts, config.subwords)
-            vocabularies = (subwords, subwords)
-            if dropout := config.subword_dropout:
-                progress(None, "segmenting words at random")
-                segmentations = sides[0].segmentations(subwords, dropout), sides[1].segmentations(subwords, dropout)
+            vocabularies = (SubwordVocabulary.learn(counts, config.subwords),) * 2
         vocabularies = vocabularies or choose_vocabularies(sides, data, config.min_count, log)
         source, target, words = finish_sides(sides, vocabularies, digest)
         alignment = None if text.alignment is None else point_file.phrases()
     pairs = PhrasePairs(source, target, alignment)
     summary = {"lines": lines, "sentence_pairs": kept, **words}
-    return PairData(pairs, np.arange(kept), *vocabularies, digest.hexdigest(), summary, segmentations)
+    return PairData(pairs, np.arange(kept), *vocabularies, digest.hexdigest(), summary)
 
 
 def _rows(text: ParallelText, read: Callable[[str | Path], Iterator[bytes]], log: Log) -> Iterator[_Row]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,9 @@ from phrasescore.model_files import SOURCE_VOCABULARY, SUBWORDS
 from phrasescore.model_folder import load_model
 from phrasescore.pairs import DataConfig
 from phrasescore.parallel_text import ParallelText, SentenceConfig, read_sentences
-from phrasescore.phrases import Phrases
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
-from phrasescore.subwords import RandomSegmentations, SubwordVocabulary
+from phrasescore.subwords import SubwordVocabulary
 from phrasescore.training.settings import Settings
 from phrasescore.vocabulary import END, UNKNOWN
 from tests.copying import write_sentences
@@ -46,41 +44,6 @@ def test_the_pieces_of_words_spell_them(words: list[str]) -> None:
     assert VOCABULARY.spell(encoded.ids[: encoded.offsets[1]]) == line.split()
     assert encoded.lengths[1:].tolist() == [0, 2]
     assert UNKNOWN not in encoded.ids
-
-
-@given(st.text("lowerstnéid", min_size=1, max_size=12), st.floats(0, 1), st.integers(0, 99))
-def test_bpe_dropout_segments_a_word_in_other_ways(text: str, dropout: float, seed: int) -> None:
-    word = text.encode()
-    drawn = VOCABULARY.segment(word, dropout, Random(seed))
-    assert VOCABULARY.spell(drawn) == [word]
-    assert VOCABULARY.segment(word, 0, Random(seed)) == VOCABULARY.encode([word]).ids.tolist()
-    characters = VOCABULARY.segment(word, 1, Random(seed))
-    assert len(characters) == len(word.decode()) + 1
-    assert VOCABULARY.spell(characters) == [word]
-
-
-def test_bpe_dropout_skips_merges_at_random() -> None:
-    vocabulary = SubwordVocabulary.learn(Counter({b"ab": 3}), 6)
-    assert [piece.decode() for piece in vocabulary.words] == ["<unk>", "</s>", "ab", "a", "b", "▁"]
-    random = Random(1)
-    whole = sum(len(vocabulary.segment(b"ab", 0.2, random)) == 2 for _ in range(2000))
-    assert whole / 2000 == pytest.approx(0.8, abs=0.03)
-    assert vocabulary.segment(b"\xff", 0.2, random) == [UNKNOWN]
-    assert vocabulary.segment(b"ab" * 2000, 0.9, random) == vocabulary.encode([b"ab" * 2000]).ids.tolist()
-
-
-def test_each_sentence_is_segmented_by_its_own_generator() -> None:
-    texts = [b"lower", b"newest", b"widest"]
-    sentences = RandomSegmentations.of(Phrases.from_lists([[0, 1], [], [2, 2, 0]]), texts, VOCABULARY, 0.5)
-
-    def draw(numbers: list[int], seeds: list[int]) -> list[list[int]]:
-        found = sentences.draw(np.array(numbers), [np.random.default_rng(seed) for seed in seeds])
-        return [found.take(np.array([number])).ids.tolist() for number in range(len(numbers))]
-
-    both = draw([0, 1, 2], [1, 2, 3])
-    assert [VOCABULARY.spell(ids) for ids in both] == [texts[:2], [], [b"widest", b"widest", b"lower"]]
-    assert draw([2, 0], [3, 1]) == [both[2], both[0]]
-    assert len({tuple(draw([2], [seed])[0]) for seed in range(9)}) > 5
 
 
 def test_what_cannot_be_spelled_is_unknown() -> None:
@@ -120,17 +83,6 @@ def test_sentences_are_read_as_pieces(tmp_path: Path) -> None:
     for side in (data.pairs.source, data.pairs.target):
         np.testing.assert_array_equal(side.ids, expected.ids)
         np.testing.assert_array_equal(side.offsets, expected.offsets)
-    assert data.segmentations is None
-    config = SentenceConfig(subwords=40, subword_dropout=0.5)
-    random = read_sentences(text, tmp_path, DataConfig(), config)
-    np.testing.assert_array_equal(random.pairs.source.ids, data.pairs.source.ids)
-    assert random.segmentations is not None
-    lines = np.arange(len(data.pairs))
-    for segmentations in random.segmentations:
-        drawn = segmentations.draw(lines, [np.random.default_rng(int(line)) for line in lines])
-        spelled = random.source_vocabulary.spell(drawn.ids)
-        assert spelled == random.source_vocabulary.spell(data.pairs.source.ids)
-        assert len(drawn.ids) > len(data.pairs.source.ids)
     # Validation text has other words, in the same pieces.
     other = ParallelText(*write_sentences(tmp_path, "valid", 9, seed=4))
     both = data.source_vocabulary, data.target_vocabulary
@@ -184,7 +136,6 @@ def test_a_changed_subword_model_is_an_error(network: Path, tmp_path: Path) -> N
         ("aligned", {"sentences": {"subwords": 9}}, "`subwords`: a word alignment is of words"),
         ("sentences", {"model": {"tied_embeddings": True}}, "`tied_embeddings`: needs a vocabulary of both sides"),
         ("sentences", {"sentences": {"subwords": 9, "min_count": 2}}, "`min_count`: has no effect with `subwords`"),
-        ("sentences", {"sentences": {"subword_dropout": 0.1}}, "`subword_dropout`: has no effect without `subwords`"),
         ("sentences", {"training": {"optimiser": "auto"}}, "optimiser `auto`"),
         ("table", {"sentences": {"subwords": 9}}, "`subwords`: has no effect with a phrase table"),
         ("sentences", {"model": {"heads": 2}}, "`heads`: has no effect without a Transformer"),

@@ -79,7 +79,7 @@ def batches_of_epoch(
     for first in range(0, batches, _POOL_BATCHES):
         cuts = bounds[first : first + _POOL_BATCHES + 1]
         pool = order[cuts[0] : cuts[-1]]
-        pool = pool[by_length(pairs, pool)]
+        pool = pool[_by_length(pairs, pool)]
         for index in random.permutation(len(cuts) - 1):
             begin, end = cuts[index : index + 2] - cuts[0]
             yield pool[begin:end]
@@ -87,12 +87,12 @@ def batches_of_epoch(
 
 def batches_in_order(pairs: PhrasePairs, batch_size: int) -> Iterator[NDArray[np.int64]]:
     """Yield all lines in batches of pairs of similar lengths, longest target first."""
-    order = by_length(pairs, np.arange(len(pairs)))
-    for start in range(0, len(order), batch_size):
-        yield order[start : start + batch_size]
+    by_length = _by_length(pairs, np.arange(len(pairs)))
+    for start in range(0, len(by_length), batch_size):
+        yield by_length[start : start + batch_size]
 
 
-def by_length(pairs: PhrasePairs, lines: NDArray[np.int64]) -> NDArray[np.int64]:
+def _by_length(pairs: PhrasePairs, lines: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the order that sorts lines by target length, then source length, longest first."""
     target_lengths = pairs.target.offsets[lines + 1] - pairs.target.offsets[lines]
     source_lengths = pairs.source.offsets[lines + 1] - pairs.source.offsets[lines]

@@ -127,8 +127,7 @@ def _make_task(
     if settings.model.in_context:
         return _make_context_task(network, settings, device, read, data, validation)
     measured = (settings.sentences or SentenceConfig()).measured_loss
-    segmentations = read.data.segmentations
-    return SentenceTask(network, settings.training, device, held_out, others, pairs, lines, measured, segmentations)
+    return SentenceTask(network, settings.training, device, held_out, others, pairs, lines, measured)
 
 
 def _make_context_task(

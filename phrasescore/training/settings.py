@@ -201,8 +201,6 @@ class Settings:
                 idle["long_pairs"] = "with parallel text, of which each epoch uses all sentences"
             if self.sentences.subwords is not None:
                 idle |= dict.fromkeys(_OF_WORDS, "with `subwords`")
-            else:
-                idle["subword_dropout"] = "without `subwords`"
         idle |= self.training.idle()
         if model.readout != "maxout":
             idle["maxout"] = f"with `readout` {model.readout}"

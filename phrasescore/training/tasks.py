@@ -23,14 +23,12 @@ from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
 from phrasescore.parallel_text import MeasuredLoss
-from phrasescore.subwords import RandomSegmentations
 from phrasescore.training.batches import (
     SHORT,
     PairLoss,
     SentenceLoss,
     are_short,
     batches_of_epoch,
-    by_length,
     in_batches,
     pair_loss,
     sample_of_epoch,
@@ -132,8 +130,9 @@ class PairTask(EncoderDecoderTask):
         lines = self.lines_of_epoch(epoch)
         return batches_of_epoch(self.pairs, lines, self.config.batch_size, self.config.seed, epoch)
 
-    def log_probs(self, pairs: PhrasePairs) -> Tensor:
+    def log_probs(self, examples: Examples) -> Tensor:
         """Return ln p of each target symbol, with gradients, [I]."""
+        pairs = self.pairs.take(examples)
         batch = PairBatch.apart(pairs.source, pairs.target)
         self.network.prepare(batch)
         return self.symbol_log_probs(batch)
@@ -157,7 +156,7 @@ class PhrasePairTask(PairTask):
         return np.concatenate((self.lines[self._is_short], some))
 
     def loss(self, examples: Examples) -> BatchLoss:
-        return BatchLoss(-self.log_probs(self.pairs.take(examples)).sum() / len(examples), len(examples))
+        return BatchLoss(-self.log_probs(examples).sum() / len(examples), len(examples))
 
     def measure(self, pairs: PhrasePairs) -> PairLoss:
         return pair_loss(self.network, in_batches(self.network, pairs), self.device)
@@ -165,30 +164,15 @@ class PhrasePairTask(PairTask):
 
 @dataclass(frozen=True)
 class SentenceTask(PairTask):
-    """Maximises the mean ln p per target word. Examples are visits to sentence pairs, numbered across epochs."""
+    """Maximises the mean ln p per target word. Examples are lines of parallel text."""
 
     unit: ClassVar[str] = "sentence"
 
     measured: MeasuredLoss = "teacher-forced"
-    segmentations: tuple[RandomSegmentations, RandomSegmentations] | None = None
-
-    def batches(self, epoch: int) -> Iterator[Examples]:
-        for lines in super().batches(epoch):
-            yield lines + epoch * len(self.pairs)
 
     def loss(self, examples: Examples) -> BatchLoss:
-        log_prob_I = self.log_probs(self._segmented(examples))
+        log_prob_I = self.log_probs(examples)
         return BatchLoss(-log_prob_I.sum() / len(log_prob_I), len(log_prob_I))
-
-    def _segmented(self, examples: Examples) -> PhrasePairs:
-        """Return the sentence pairs of a batch; random segmentations depend only on the visit, not on the batch."""
-        lines = examples % len(self.pairs)
-        if self.segmentations is None:
-            return self.pairs.take(lines)
-        randoms = [np.random.default_rng([self.config.seed, 5, visit]) for visit in examples.tolist()]
-        source, target = (side.draw(lines, randoms) for side in self.segmentations)
-        pairs = PhrasePairs(source, target)
-        return pairs.take(by_length(pairs, np.arange(len(pairs))))
 
     def measure(self, pairs: PhrasePairs) -> SentenceLoss:
         return sentence_loss(self.network, pairs, self.device, self.measured)

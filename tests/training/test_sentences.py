@@ -26,7 +26,7 @@ from phrasescore.training.batches import sentence_loss
 from phrasescore.training.loop import Trainer
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
-from phrasescore.training.tasks import Examples, SentenceTask
+from phrasescore.training.tasks import SentenceTask
 from phrasescore.training.training_config import TrainingConfig
 from tests.conftest import TINY
 from tests.copying import write_sentences
@@ -65,27 +65,6 @@ def test_a_resumed_run_equals_one_never_stopped(texts: tuple[ParallelText, Paral
     assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
     forced = train(texts, tmp_path / "forced", replace(chosen, training=replace(chosen.training, teacher_forcing=1.0)))
     assert forced.progress.best_loss != whole.best_loss
-
-
-def test_each_epoch_segments_words_anew(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
-    pytest.importorskip("sentencepiece")
-    chosen = settings(sentences=SentenceConfig(subwords=40, subword_dropout=0.3), evaluate_every=0)
-    task = prepare(texts[0], tmp_path / "run", chosen, CPU, texts[1])[0].task
-    visits = np.arange(len(task.pairs))
-
-    def loss(examples: Examples) -> float:
-        task.network.eval()
-        return float(task.loss(examples).mean.detach())
-
-    assert loss(visits[:9]) == loss(visits[:9])
-    assert loss(visits[:9]) != loss(visits[:9] + len(visits))
-    found = [task.loss(visits[number : number + 1]) for number in range(9)]
-    terms = sum(one.terms for one in found)
-    assert loss(visits[:9]) == pytest.approx(sum(float(one.mean.detach()) * one.terms for one in found) / terms)
-    train(texts, tmp_path / "parts", chosen, stop_after=14)
-    train(texts, tmp_path / "parts", chosen)
-    train(texts, tmp_path / "whole", chosen)
-    assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
 
 
 def test_both_perplexities_are_what_they_are_called(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
