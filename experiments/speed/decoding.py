@@ -86,26 +86,10 @@ def _measure_moses(program: Path, system: Path, text: Path, switches: tuple[str,
 
         def seconds(number: int) -> float:
             source.write_bytes(b"".join(line + b"\n" for line in lines[:number]))
+            command: list[str | Path] = [program, "-f", system.resolve(), "-i", source, "-n-best-list", nbest, "1"]
             before = _child_seconds()
             subprocess.run(
-                [
-                    program,
-                    "-v",
-                    "0",
-                    "-threads",
-                    "1",
-                    "-f",
-                    system.resolve(),
-                    "-i",
-                    source,
-                    *switches,
-                    "-n-best-list",
-                    nbest,
-                    "1",
-                ],
-                cwd=system.parent,
-                check=True,
-                capture_output=True,
+                [*command, "-v", "0", "-threads", "1", *switches], cwd=system.parent, check=True, capture_output=True
             )
             return _child_seconds() - before
 
