@@ -100,6 +100,11 @@ def text_table(
     return Path(output) / "moses.ini"
 
 
+def prepare(ini: File, source: File, output: File | None = None, *, log: Log = no_log, **options: Any) -> list[str]:
+    """Return a source text, prepared as the training text of a system; also write it to `output` if given."""
+    return _written("prepare", {"ini": ini, "source": source, **options}, output, log)
+
+
 def strip_tags(text: File, output: File | None = None) -> list[str]:
     """Return the output of a decoder, without the position tags of `text_table`; also write it to `output` if given."""
     return _written("strip-tags", {"text": text}, output, no_log)
@@ -146,6 +151,11 @@ def rescore(
 ) -> list[str]:
     """Rescore n-best lists with the weights that `tune_rescoring` wrote; return the best translations."""
     return _written("rescore", {"nbest": nbest, "weights": weights, "source": source, **options}, output, log)
+
+
+def combine(lists: Files, *, source: File, output: File | None = None, log: Log = no_log, **options: Any) -> list[str]:
+    """Return the translations with the highest expected BLEU under the n-best lists of one or more systems."""
+    return _written("combine", {"lists": lists, "source": source, **options}, output, log)
 
 
 def evaluate(

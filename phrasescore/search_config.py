@@ -24,7 +24,9 @@ class SearchConfig:
 
     beam: int = option(5, "beam width; 1 is greedy search", minimum=1)
     n_best: int = option(
-        1, "translations of each sentence, at most --beam, or samples to draw; more than one requires --json", minimum=1
+        1,
+        "translations of each sentence, at most --beam, or samples to draw, which requires --json if more than one",
+        minimum=1,
     )
     length_penalty: float = option(
         1.0,

@@ -111,3 +111,19 @@ def as_json(sentence: bytes, translations: Sequence[Translation], *, sampled: bo
             records[-1]["attention"] = [[round(weight, 4) for weight in row] for row in one.attention_TL.tolist()]
     record = {"source": sentence.decode("utf-8", "replace"), "translations": records}
     return json.dumps(record, ensure_ascii=False).encode()
+
+
+def as_nbest(number: int, translations: Sequence[Translation]) -> list[bytes]:
+    """Return the lines of a sentence in an n-best list of Moses, without line feeds; `number` counts from 0."""
+    for one in translations:
+        if b"|||" in one.words:
+            raise UserError(
+                f"a translation of line {number + 1} has the word `|||`, which n-best lists cannot contain; give "
+                f"{arg_name('json')}"
+            )
+    # Moses writes a space after each word.
+    return [
+        b"%d ||| %s ||| LogProb0= %g ||| %g"
+        % (number, b"".join(word + b" " for word in one.words), one.log_prob, one.value)
+        for one in translations
+    ]

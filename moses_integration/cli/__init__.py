@@ -14,11 +14,13 @@ from moses_integration.cli import (
     add_column,
     add_lm,
     build,
+    combine,
     decode,
     ems_hook,
     estimate_gain,
     evaluate,
     expected_bleu,
+    prepare,
     rescore,
     serve,
     strip_tags,
@@ -29,8 +31,8 @@ from phrasescore.cli.parser import CommandParser
 from phrasescore.cli.running import make_command_parser, run_program
 
 _COMMANDS = (
-    *(build, tune, decode, evaluate, add_column, estimate_gain, expected_bleu, add_lm, rescore),
-    *(serve, text_table, strip_tags, ems_hook),
+    *(build, tune, decode, evaluate, add_column, estimate_gain, expected_bleu, add_lm, rescore, combine),
+    *(serve, prepare, text_table, strip_tags, ems_hook),
 )
 
 

@@ -41,20 +41,7 @@ def add_scores(
     """
     if entries:
         check_new(entries[0], [feature.label for feature in features])
-    for entry in entries:
-        if entry.sentence >= len(source):
-            raise ListFault(
-                f"has a sentence {entry.sentence} (from 0) where the source has {len(source)} lines; "
-                "give the text that was decoded"
-            )
-    listed = {entry.sentence for entry in entries}
-    # Lines without words have no entries in an n-best list.
-    missing = next((row for row, line in enumerate(source) if row not in listed and words_of(line)), None)
-    if missing is not None:
-        raise ListFault(
-            f"has no translation of line {missing + 1} of the source, which has words; give the text that was decoded, "
-            "and the whole list"
-        )
+    check_sentences(entries, source)
     sentences = [words_of(line) for line in source]
     extended = list(entries)
     for feature in features:
@@ -66,6 +53,24 @@ def add_scores(
         extended = [entry.with_feature(feature.label, values) for entry, values in rows]
         report(feature)
     return extended
+
+
+def check_sentences(entries: Iterable[NbestEntry], source: Sequence[bytes]) -> None:
+    """Raise a ListFault unless a list has translations of exactly the lines of a text that have words."""
+    listed = {entry.sentence for entry in entries}
+    for sentence in sorted(listed):
+        if sentence >= len(source):
+            raise ListFault(
+                f"has a sentence {sentence} (from 0) where the source has {len(source)} lines; "
+                "give the text that was decoded"
+            )
+    # Lines without words have no entries in an n-best list.
+    missing = next((row for row, line in enumerate(source) if row not in listed and words_of(line)), None)
+    if missing is not None:
+        raise ListFault(
+            f"has no translation of line {missing + 1} of the source, which has words; give the text that was decoded, "
+            "and the whole list"
+        )
 
 
 def check_new(entry: NbestEntry, labels: Iterable[str]) -> None:

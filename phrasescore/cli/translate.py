@@ -37,12 +37,16 @@ def add_parser(subparsers: Subparsers) -> None:
         most_used=("text", "models", "output", "beam", "n_best", "json", "device"),
         examples=(
             "phrasescore translate test.en -m s2s --beam 5 -o test.fr",
-            "phrasescore translate test.en -m s2s --beam 10 --n-best 10 --json -o test.nbest.json",
+            "phrasescore translate test.en -m s2s --beam 10 --n-best 10 -o test.nbest",
         ),
     )
     options.add_input(parser, "text", "tokenised text")
     options.add_model_option(parser)
-    options.add_output(parser, "translations, compressed by the suffix of the name (default: standard output)")
+    options.add_output(
+        parser,
+        "translations, or n-best lists in Moses' form with --n-best above 1; compressed by the suffix of the name "
+        "(default: standard output)",
+    )
     text = "print one JSON object per line: the source, and its translations with scores and attention weights"
     options.add_switch(parser, "--json", text)
     text = f"draw the attention weights of the first {_PICTURES} sentences (.png, .svg or .pdf)"
@@ -58,8 +62,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     config = SearchConfig.checked(given_options(args, SearchConfig))
-    if config.n_best > 1 and not args.json:
-        raise UsageError(f"{arg_name('n_best')}: needs {arg_name('json')}; add it")
+    if config.n_best > 1 and config.sample and not args.json:
+        raise UsageError(f"{arg_name('n_best')}: needs {arg_name('json')} with {arg_name('sample')}; add it")
     from phrasescore.translator import Translator
 
     if args.attention:
@@ -90,16 +94,23 @@ def _translate(
     args: argparse.Namespace, translator: Translator, chunks: Iterable[list[bytes]], reporter: Reporter
 ) -> list[Alignment]:
     """Write the translations of the lines; return the first alignments."""
-    from phrasescore.translator import as_json
+    from phrasescore.translator import as_json, as_nbest
 
     alignments: list[Alignment] = []
     done, started = 0, time.monotonic()
     with open_output(args.output) as output, reporter.task("translating") as task:
         for lines in chunks:
             sentences = lines if args.tokenise is None else tokenise_lines(lines, args.tokenise)
-            for sentence, found in zip(sentences, translator.translate(sentences, done), strict=True):
-                line = as_json(sentence, found, sampled=args.sample) if args.json else found[0].text if found else b""
-                output.write(line + b"\n")
+            for number, (sentence, found) in enumerate(
+                zip(sentences, translator.translate(sentences, done), strict=True), done
+            ):
+                if args.json:
+                    written = [as_json(sentence, found, sampled=args.sample)]
+                elif (args.n_best or 1) > 1:
+                    written = as_nbest(number, found)
+                else:
+                    written = [found[0].text if found else b""]
+                output.writelines(line + b"\n" for line in written)
                 if found and found[0].attention_TL is not None and len(alignments) < _PICTURES:
                     alignments.append(Alignment(split_words(sentence), found[0].words, found[0].attention_TL))
             output.flush()

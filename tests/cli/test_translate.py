@@ -15,8 +15,11 @@ import pytest
 import torch
 
 import phrasescore
+from moses_integration.nbest import read_nbest
 from phrasescore.cli import main
+from phrasescore.errors import UserError
 from phrasescore.model_folder import load_model, save_weights
+from phrasescore.translator import Translation, as_nbest
 from tests.cli import running
 from tests.cli.running import ENVIRONMENT
 from tests.conftest import DATA
@@ -113,6 +116,25 @@ def test_translations_compete_by_what_is_asked_for(translate: Run, copier: Path)
                 assert all(len(row) == len(record["source"].split()) + 1 for row in one["attention"])
                 assert [sum(row) for row in one["attention"]] == pytest.approx([1.0] * symbols, abs=0.01)
     assert [len(record["translations"]) for record in records(translate("-m", copier, "--json"))] == [1, 0, 1, 1, 1, 1]
+
+
+def test_n_best_lists_have_the_form_of_moses(translate: Run, copier: Path) -> None:
+    described = records(translate("-m", copier, "--n-best", "3", "--json"))
+    lines = translate("-m", copier, "--n-best", "3", "--batch-size", "1")
+    (translate.folder / "nbest").write_text("".join(f"{line}\n" for line in lines))
+    entries = list(read_nbest(translate.folder / "nbest"))
+    assert [entry.to_line().decode() for entry in entries] == [f"{line}\n" for line in lines]
+    expected = [(number, one) for number, record in enumerate(described) for one in record["translations"]]
+    assert [(entry.sentence, entry.words.decode()) for entry in entries] == [(n, one["text"]) for n, one in expected]
+    for entry, (_, one) in zip(entries, expected, strict=True):
+        assert entry.features() == {"LogProb0": [pytest.approx(one["score"], rel=1e-4)]}
+        assert float(entry.total) == pytest.approx(one["value"], rel=1e-4)
+
+
+def test_n_best_lists_cannot_contain_their_separator() -> None:
+    translations = [Translation((b"a", b"|||"), -1.0, -0.5, 1, None)]
+    with pytest.raises(UserError, match=r"line 3 has the word `\|\|\|`, which n-best lists cannot contain; give json"):
+        as_nbest(2, translations)
 
 
 def test_unknown_words_are_replaced_by_the_words_looked_at(translate: Run, copier: Path) -> None:
@@ -234,7 +256,7 @@ def test_errors_are_one_sentence(translate: Run, options: list[str], message: st
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--n-best", "3"], "--n-best: needs --json; add it"),
+        (["--n-best", "3", "--sample"], "--n-best: needs --json with --sample; add it"),
         (["--n-best", "9", "--json"], "--n-best 9: is more than the beam holds; give --beam 9"),
         (["--beam", "0"], "--beam: is 0; give at least 1"),
         (["--max-extra", f"{2**31}"], "--max-extra: is 2147483648; give at most 2147483647"),

@@ -1,0 +1,123 @@
+"""`phrasescore-smt combine`: combine n-best lists of several systems by minimum Bayes risk."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moses_integration.cli import system_options
+from moses_integration.nbest import ListFault, read_nbest
+from moses_integration.per_text.position_tags import strip_tags
+from moses_integration.prepared_text import prepare_text, work_folder, write_translations
+from phrasescore.cli import options
+from phrasescore.cli.console import Reporter
+from phrasescore.cli.parser import Subparsers
+from phrasescore.errors import UsageError, UserError, arg_name
+from phrasescore.files import display_name, read_lines, require_one_standard_input, require_writable, write_lines
+from phrasescore.text import counted
+from phrasescore.words import parse_number
+
+if TYPE_CHECKING:
+    from moses_integration.rescoring.minimum_bayes_risk import Posterior
+
+_PERPLEXITY = 10.0
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "combine",
+        help="combine n-best lists of several systems",
+        description="Write the translations with the highest expected BLEU under the n-best lists of one or more "
+        "systems (minimum Bayes risk), such as the lists of `decode`, `rescore` and `translate`. The lists need no "
+        "common features.",
+        examples=(
+            "phrasescore-smt combine rescored.nbest transformer.nbest --source test.en --ini tuned.ini -o test.out",
+        ),
+    )
+    options.add_path(parser, "lists", "LIST", "n-best lists of the same text, one file per system", nargs="+")
+    options.add_path(parser, "--source", "TEXT", "source sentences of the lists", required=True)
+    options.add_output(parser, "translations (default: standard output)")
+    text = "moses.ini of one of the lists: preparation of the text; without it, give --prepared"
+    options.add_path(parser, "--ini", "INI", text)
+    system_options.add_prepared_option(parser)
+    text = "weights of the lists, 0 or more (default: 1 for each)"
+    parser.add_argument("--weights", type=_weight, nargs="+", metavar="X", help=text)
+    text = "mean perplexity of the probabilities of a list, at least 1; larger values give the translations after the "
+    text += "first more influence (default: %(default)g)"
+    parser.add_argument("--perplexity", type=_perplexity, default=_PERPLEXITY, metavar="X", help=text)
+    options.add_quiet_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from moses_integration.rescoring.minimum_bayes_risk import combine
+
+    require_writable(args.output, inputs=[*args.lists, args.source, args.ini])
+    require_one_standard_input(*args.lists, args.source)
+    if (args.ini is None) != args.prepared:
+        raise UsageError(
+            f"{arg_name('ini')}: says how the text is prepared; give it, or prepared text and {arg_name('prepared')}, "
+            "not both"
+        )
+    reporter, weights = Reporter(quiet=args.quiet), _weights(args)
+    ini = None if args.prepared else system_options.read_ini(args.ini, reporter, outputs=[args.output])
+    with work_folder(None) as folder:
+        text = prepare_text(ini, "source", args.source, folder / "source", args.prepared, reporter.log)
+        source = [strip_tags(line) for line in read_lines(text)]
+    posteriors = [_posterior(path, source, args.perplexity, reporter) for path in args.lists]
+    translations = combine(posteriors, weights, len(source))
+    if ini is None:
+        write_lines(args.output, translations)
+    else:
+        write_translations(ini, args.output, translations)
+    return 0
+
+
+def _posterior(path: Path, source: Sequence[bytes], perplexity: float, reporter: Reporter) -> Posterior:
+    from moses_integration.rescoring.minimum_bayes_risk import Posterior
+    from moses_integration.rescoring.reranking import check_sentences
+
+    entries = [replace(entry, words=strip_tags(entry.words)) for entry in read_nbest(path)]
+    try:
+        check_sentences(entries, source)
+        posterior = Posterior.of_list(entries, perplexity)
+    except ListFault as fault:
+        raise UserError(f"{display_name(path)}: {fault.reason}") from fault
+    reporter.log(
+        f"{display_name(path)}: {counted(len(entries), 'translation')} of {counted(len(posterior.probs), 'sentence')}, "
+        f"scale {posterior.scale:.4g}"
+    )
+    return posterior
+
+
+def _weights(args: argparse.Namespace) -> list[float]:
+    if args.weights is None:
+        return [1.0] * len(args.lists)
+    if len(args.weights) != len(args.lists):
+        raise UsageError(
+            f"{arg_name('weights')}: has {counted(len(args.weights), 'weight')} for {counted(len(args.lists), 'list')};"
+            " give each list one"
+        )
+    if not any(args.weights):
+        raise UsageError(f"{arg_name('weights')}: are all 0; give at least one list more")
+    weights: list[float] = args.weights
+    return weights
+
+
+def _weight(text: str) -> float:
+    return _at_least(text, 0)
+
+
+def _perplexity(text: str) -> float:
+    return _at_least(text, 1)
+
+
+def _at_least(text: str, least: float) -> float:
+    number = parse_number(text)
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of at least {least}")
+    return number
