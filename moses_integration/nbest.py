@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from moses_integration.decoder.phrases import Words, words_of
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, read_lines
+from phrasescore.files import display_name, open_output, read_lines
 from phrasescore.words import parse_number, quote
 
 _BAR = b" |||"
@@ -119,11 +119,13 @@ def read_nbest(path: Path) -> Iterator[NbestEntry]:
             entry = parse_entry(line)
         except ValueError as error:
             raise UserError(
-                f"{path}: line {row}: {error}; give an n-best list as Moses or Marian "
+                f"{display_name(path)}: line {row}: {error}; give an n-best list as Moses or Marian "
                 "writes it, without Marian's alignment and word scores"
             ) from error
         if entry.sentence < last:
-            raise UserError(f"{path}: line {row}: sentence {entry.sentence} after {last}; sort the list by sentence")
+            raise UserError(
+                f"{display_name(path)}: line {row}: sentence {entry.sentence} after {last}; sort the list by sentence"
+            )
         last = entry.sentence
         yield entry
 

@@ -47,16 +47,22 @@ def prepare_text(
     assert ini is not None, "only prepared text needs no ini"
     if side == "source":
         _require_own_text(ini, raw, None)
+    remedy = f"give text that is tokenised and escaped as in training, and {arg_name('prepared')}"
+    text_of(ini, remedy).prepare(side, raw, prepared, log)
+    return prepared
+
+
+def text_of(ini: MosesIni, remedy: str) -> SystemText:
+    """Return the text of the system of a moses.ini; raise an error with this remedy if `build` did not build it."""
     text = SystemText.of(ini)
     if text is None:
         # Report missing files first: if the ini was moved, they are the cause.
         ini.require_files()
         raise UserError(
             f"{ini.name}: how its text was prepared is not known, for no preparation.json lies beside it or the files "
-            f"it names; give text that is tokenised and escaped as in training, and {arg_name('prepared')}"
+            f"it names; {remedy}"
         )
-    text.prepare(side, raw, prepared, log)
-    return prepared
+    return text
 
 
 def write_translations(ini: MosesIni, output: str | Path, lines: Iterable[bytes]) -> None:

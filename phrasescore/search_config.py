@@ -25,7 +25,7 @@ class SearchConfig:
     beam: int = option(5, "beam width; 1 is greedy search", minimum=1)
     n_best: int = option(
         1,
-        "translations of each sentence, at most --beam, or samples to draw, which requires --json if more than one",
+        "translations of each sentence, at most --beam, or samples to draw; several samples require --json",
         minimum=1,
     )
     length_penalty: float = option(

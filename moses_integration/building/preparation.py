@@ -121,13 +121,14 @@ class SystemText:
     @classmethod
     def of(cls, ini: MosesIni) -> SystemText | None:
         """Return the text of the system of a moses.ini; None if `build_system` did not build it."""
-        # Only some files of a system may have moved, such as an annotated table and a tuned moses.ini.
-        files = [ini.path_of(feature) for feature in ini.features() if "path" in feature.arguments]
-        for folder in (*(file.parent for file in files), ini.folder):
-            path = folder / PREPARATION
-            if path.exists():
-                return cls(folder, _read_settings(path))
-        return None
+        folder = _folder_of(ini)
+        return None if folder is None else cls(folder, _read_settings(folder / PREPARATION))
+
+    @staticmethod
+    def files_of(ini: MosesIni) -> list[Path]:
+        """Return the files that say how the text of a system is prepared."""
+        folder = _folder_of(ini)
+        return [] if folder is None else [folder / PREPARATION, *folder.glob("truecase.*")]
 
     def prepare(
         self,
@@ -170,6 +171,13 @@ class SystemText:
 
     def _truecaser(self, language: str) -> Path:
         return self.folder / f"truecase.{language}"
+
+
+def _folder_of(ini: MosesIni) -> Path | None:
+    # Only some files of a system may have moved, such as an annotated table and a tuned moses.ini.
+    files = [ini.path_of(feature) for feature in ini.features() if "path" in feature.arguments]
+    folders = (*(file.parent for file in files), ini.folder)
+    return next((folder for folder in folders if (folder / PREPARATION).exists()), None)
 
 
 def _read_settings(path: Path) -> TextSettings:

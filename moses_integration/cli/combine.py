@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from moses_integration.cli import system_options
 from moses_integration.nbest import ListFault, read_nbest
 from moses_integration.per_text.position_tags import strip_tags
-from moses_integration.prepared_text import prepare_text, work_folder, write_translations
+from moses_integration.prepared_text import text_of, work_folder
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
@@ -64,16 +64,22 @@ def run(args: argparse.Namespace) -> int:
             "not both"
         )
     reporter, weights = Reporter(quiet=args.quiet), _weights(args)
-    ini = None if args.prepared else system_options.read_ini(args.ini, reporter, outputs=[args.output])
-    with work_folder(None) as folder:
-        text = prepare_text(ini, "source", args.source, folder / "source", args.prepared, reporter.log)
-        source = [strip_tags(line) for line in read_lines(text)]
-    posteriors = [_posterior(path, source, args.perplexity, reporter) for path in args.lists]
-    translations = combine(posteriors, weights, len(source))
-    if ini is None:
-        write_lines(args.output, translations)
+    if args.prepared:
+        text, source = None, [*read_lines(args.source)]
     else:
-        write_translations(ini, args.output, translations)
+        ini = system_options.read_ini(args.ini, reporter, outputs=[args.output])
+        text = text_of(ini, f"give {arg_name('prepared')} in place of {arg_name('ini')}")
+        with work_folder(None) as folder:
+            text.prepare("source", args.source, folder / "source", reporter.log)
+            source = [*read_lines(folder / "source")]
+    source = [*map(strip_tags, source)]
+    posteriors = [_posterior(path, source, args.perplexity, reporter) for path in args.lists]
+    with reporter.task("combining") as task:
+        translations: list[bytes] = []
+        for translation in combine(posteriors, weights, len(source)):
+            translations.append(translation)
+            task.count(len(translations), len(source))
+    write_lines(args.output, translations if text is None else text.settings.detokenise(translations))
     return 0
 
 
@@ -81,16 +87,21 @@ def _posterior(path: Path, source: Sequence[bytes], perplexity: float, reporter:
     from moses_integration.rescoring.minimum_bayes_risk import Posterior
     from moses_integration.rescoring.reranking import check_sentences
 
+    name = display_name(path)
     entries = [replace(entry, words=strip_tags(entry.words)) for entry in read_nbest(path)]
     try:
         check_sentences(entries, source)
-        posterior = Posterior.of_list(entries, perplexity)
     except ListFault as fault:
-        raise UserError(f"{display_name(path)}: {fault.reason}") from fault
-    reporter.log(
-        f"{display_name(path)}: {counted(len(entries), 'translation')} of {counted(len(posterior.probs), 'sentence')}, "
-        f"scale {posterior.scale:.4g}"
-    )
+        raise UserError(f"{name}: {fault.reason}") from fault
+    posterior = Posterior.of_list(entries, perplexity)
+    of = f"{counted(len(entries), 'translation')} of {counted(len(posterior.probs), 'sentence')}"
+    if posterior.scale:
+        reporter.log(f"{name}: {of}, scale {posterior.scale:.4g}")
+    else:
+        reporter.log(
+            f"{name}: {of}, which have equal probabilities, for the list is too short for perplexity {perplexity:g}; "
+            f"give a longer list, or a smaller {arg_name('perplexity')}"
+        )
     return posterior
 
 

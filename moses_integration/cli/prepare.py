@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from moses_integration.cli import system_options
-from moses_integration.prepared_text import prepare_text, work_folder
+from moses_integration.prepared_text import text_of, work_folder
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
@@ -32,6 +32,8 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     ini = system_options.read_ini(args.ini, reporter, outputs=[args.output])
     with work_folder(None) as folder:
-        text = prepare_text(ini, "source", args.source, folder / "source", is_prepared=False, log=reporter.log)
-        write_lines(args.output, read_lines(text))
+        text_of(ini, "give the ini of a system of `build`").prepare(
+            "source", args.source, folder / "source", reporter.log
+        )
+        write_lines(args.output, read_lines(folder / "source"))
     return 0

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moses_integration.building.preparation import SystemText
 from moses_integration.ini import NEW_WEIGHT, MosesIni, first_weight
 from moses_integration.per_text.context_sections import networks_of, with_networks
 from phrasescore.cli import options
@@ -99,10 +100,11 @@ def read_ini(
 ) -> MosesIni:
     """Read a moses.ini, and log notes about unusual content.
 
-    It is an error if one of the `outputs` is a file of a model that the ini names, or of `networks`.
+    It is an error if one of the `outputs` is a file of the system, of a model that the ini names, or of `networks`.
     """
     ini = MosesIni.read(path)
-    require_writable(*outputs, inputs=(*ini.model_files(), *files_of_models([*networks_of(ini), *(networks or ())])))
+    models = files_of_models([*networks_of(ini), *(networks or ())])
+    require_writable(*outputs, inputs=(*ini.model_files(), *SystemText.files_of(ini), *models))
     for note in ini.notes:
         reporter.log(note)
     if missing := ini.without_weights():

@@ -37,14 +37,14 @@ def add_parser(subparsers: Subparsers) -> None:
         most_used=("text", "models", "output", "beam", "n_best", "json", "device"),
         examples=(
             "phrasescore translate test.en -m s2s --beam 5 -o test.fr",
-            "phrasescore translate test.en -m s2s --beam 10 --n-best 10 -o test.nbest",
+            "phrasescore translate test.en -m s2s --beam 20 --n-best 20 -o test.nbest",
         ),
     )
     options.add_input(parser, "text", "tokenised text")
     options.add_model_option(parser)
     options.add_output(
         parser,
-        "translations, or n-best lists in Moses' form with --n-best above 1; compressed by the suffix of the name "
+        "translations, with --n-best above 1 n-best lists in Moses' form; compressed by the suffix of the name "
         "(default: standard output)",
     )
     text = "print one JSON object per line: the source, and its translations with scores and attention weights"

@@ -119,8 +119,10 @@ def test_translations_compete_by_what_is_asked_for(translate: Run, copier: Path)
 
 
 def test_n_best_lists_have_the_form_of_moses(translate: Run, copier: Path) -> None:
-    described = records(translate("-m", copier, "--n-best", "3", "--json"))
-    lines = translate("-m", copier, "--n-best", "3", "--batch-size", "1")
+    described = 6 * records(translate("-m", copier, "--n-best", "3", "--json"))
+    # More than one chunk of batches.
+    repeated = [*SENTENCES * 6]
+    lines = translate("-m", copier, "--n-best", "3", "--batch-size", "1", text="\n".join([*repeated, ""]))
     (translate.folder / "nbest").write_text("".join(f"{line}\n" for line in lines))
     entries = list(read_nbest(translate.folder / "nbest"))
     assert [entry.to_line().decode() for entry in entries] == [f"{line}\n" for line in lines]

@@ -13,6 +13,7 @@ from moses_integration.cli import main
 from moses_integration.nbest import NbestEntry, read_nbest, write_nbest
 from moses_integration.per_text.position_tags import tag_word
 from phrasescore.cli import main as phrasescore
+from tests.cli.running import last_of_each
 from tests.conftest import DATA, MINI
 from tests.moses_integration.cli.running import sentence_of
 
@@ -65,7 +66,8 @@ def test_two_systems(combine: Combine, data: Path) -> None:
     listed = [{entry.words.decode() for entry in read_nbest(data / name)} for name in ("moses.nbest", "network.nbest")]
     assert all(one in listed[0] | listed[1] for one in both)
     assert both not in bests
-    assert both != combine(*lists, "--weights", "1", "3") != combine(*lists, "--perplexity", "2")
+    assert both != combine(*lists, "--weights", "1", "3")
+    assert both != combine(*lists, "--perplexity", "2")
     assert combine(*lists) == both
 
 
@@ -75,7 +77,12 @@ def test_one_list_and_a_report(data: Path, capfd: pytest.CaptureFixture[str]) ->
     output = capfd.readouterr()
     assert len(output.out.splitlines()) == SENTENCES
     entries = len(list(read_nbest(data / "network.nbest")))
-    assert f"network.nbest: {entries} translations of {SENTENCES} sentences, scale 0\n" in output.err
+    said = f"network.nbest: {entries} translations of {SENTENCES} sentences, "
+    assert f"{said}which have equal probabilities, for the list is too short for perplexity 10" in output.err
+    assert main(["combine", str(data / "network.nbest"), *map(str, options), "--perplexity", "2"]) == 0
+    assert f"{said}scale " in capfd.readouterr().err
+    assert main(["combine", str(data / "network.nbest"), *map(str, options), "-q"]) == 0
+    assert capfd.readouterr() == (output.out, "")
 
 
 def test_position_tags_are_removed(combine: Combine, data: Path, tmp_path: Path) -> None:
@@ -87,6 +94,21 @@ def test_position_tags_are_removed(combine: Combine, data: Path, tmp_path: Path)
     ]
     write_nbest(tmp_path / "tagged.nbest", tagged)
     assert combine(tmp_path / "tagged.nbest") == combine("DATA/moses.nbest")
+
+
+def test_lines_without_words(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\n\n")
+    (tmp_path / "nbest").write_text("")
+    assert smt.combine(tmp_path / "nbest", source=tmp_path / "empty", prepared=True) == ["", ""]
+
+
+def test_files_of_the_system_are_no_outputs(
+    plain_texts: Path, plain_system: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("preparation.json", "truecase.en", "phrase-table.gz"):
+        given = [plain_system / "moses.ini", "--source", plain_texts / "dev.en", "-o", plain_system / name]
+        assert main(["prepare", *map(str, given)]) == 2
+        assert f"{name}: is an input, which would be lost" in capfd.readouterr().err
 
 
 def test_plain_text(plain_texts: Path, plain_system: Path, tmp_path: Path) -> None:
@@ -105,7 +127,8 @@ def test_plain_text(plain_texts: Path, plain_system: Path, tmp_path: Path) -> No
         (["DATA/dev.en", "--prepared"], "dev.en: line 1: has fewer than three fields", 1),
         (["DATA/moses.nbest"], "--ini: says how the text is prepared; give it, or prepared text and --prepared", 2),
         (["DATA/moses.nbest", "--prepared", "--ini", str(MINI / "moses.ini")], "--prepared, not both", 2),
-        (["DATA/moses.nbest", "--ini", str(MINI / "moses.ini")], "how its text was prepared is not known", 1),
+        (["DATA/moses.nbest", "--ini", str(MINI / "moses.ini")], "is not known, for no preparation.json", 1),
+        (["-", "--prepared", "--source", "-"], "standard input can be one input only", 2),
         (["DATA/moses.nbest", "--prepared", "--weights", "1", "2"], "--weights: has 2 weights for 1 list; give", 2),
         (["DATA/moses.nbest", "--prepared", "--weights", "0"], "--weights: are all 0; give at least one list", 2),
         (["DATA/moses.nbest", "--prepared", "--weights", "-1"], "-1 is not a number of at least 0", 2),
@@ -121,10 +144,10 @@ def test_errors_are_one_sentence(
     data: Path, arguments: list[str], message: str, code: int, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     before = sorted(data.iterdir())
-    given = ["combine", "--source", "DATA/dev.en", *arguments]
+    given = ["combine", "--source", "DATA/dev.en", "-o", "DATA/out", *arguments]
     found: object
     try:
-        found = main([one.replace("DATA", str(data)) for one in given])
+        found = main(last_of_each(one.replace("DATA", str(data)) for one in given))
     except SystemExit as end:
         found = end.code
     assert found == code

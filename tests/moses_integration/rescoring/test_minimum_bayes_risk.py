@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from moses_integration.nbest import ListFault, NbestEntry
-from moses_integration.rescoring.minimum_bayes_risk import Posterior, combine, pairwise_bleu
+from moses_integration.nbest import NbestEntry
+from moses_integration.rescoring import minimum_bayes_risk
+from moses_integration.rescoring.minimum_bayes_risk import Posterior, combine, expected_bleu
 from moses_integration.tuning.bleu import bleu_statistics, smoothed_bleu
 
 
@@ -43,10 +44,14 @@ def random_sentences(count: int, seed: int) -> list[str]:
     return list(found)
 
 
-def test_pairwise_bleu_is_that_of_tuning() -> None:
+def test_expected_bleu_is_the_mean_of_that_of_tuning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of one block, of two, and of an incomplete last one."""
     texts = [text.encode() for text in random_sentences(40, seed=1)]
+    probs = np.random.default_rng(1).dirichlet(np.ones(len(texts)))
     columns = [smoothed_bleu(bleu_statistics([reference], texts)) for reference in texts]
-    assert pairwise_bleu(texts) == pytest.approx(np.stack(columns, axis=1))
+    for rows in (40, 20, 17):
+        monkeypatch.setattr(minimum_bayes_risk, "_ROWS_AT_ONCE", rows)
+        assert expected_bleu(texts, probs) == pytest.approx(np.stack(columns, axis=1) @ probs)
 
 
 @pytest.mark.parametrize("perplexity", [1.5, 3.0, 6.0])
@@ -80,17 +85,41 @@ def test_derivations_of_one_translation_share_its_probability() -> None:
     assert posterior.probs[0] == pytest.approx({b"a": 2 / 3, b"b": 1 / 3})
 
 
-def test_an_empty_list_is_an_error() -> None:
-    with pytest.raises(ListFault, match="has no translations"):
-        Posterior.of_list([], 2.0)
+def test_repeated_translations_do_not_change_the_distributions() -> None:
+    """A list of derivations has each translation several times; the perplexity is that of translations."""
+    choose = random.Random(4)
+    distinct = [[(text, choose.gauss(0, 5)) for text in random_sentences(10, seed)] for seed in range(3)]
+    once = Posterior.of_list(entries_of(*distinct), 4.0)
+    repeated = Posterior.of_list(entries_of(*[one * 6 for one in distinct]), 4.0)
+    assert repeated.scale == pytest.approx(once.scale)
+    for number, probs in once.probs.items():
+        assert repeated.probs[number] == pytest.approx(probs)
+
+
+def test_sentences_with_one_translation_do_not_count() -> None:
+    several = [(text, -float(number)) for number, text in enumerate(random_sentences(10, seed=5))]
+    alone = Posterior.of_list(entries_of(several), 4.0)
+    beside = Posterior.of_list(entries_of(several, [("", 0.0)], [("a", -7.0), ("a", -8.0)]), 4.0)
+    assert beside.scale == pytest.approx(alone.scale)
+    assert beside.probs[2] == {b"a": 1.0}
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e-6, 1e6, 1e30])
+def test_totals_of_any_size(unit: float) -> None:
+    posterior = Posterior.of_list(entries_of([("a", 0.0), ("b", -unit), ("c", -2 * unit)]), 1.5)
+    assert perplexity_of(posterior) == pytest.approx(1.5, rel=1e-6)
+
+
+def test_an_empty_list() -> None:
+    assert Posterior.of_list([], 2.0) == Posterior(0.0, {})
 
 
 def test_the_choice_agrees_with_most_of_the_lists() -> None:
     """A translation that is first in no list has the highest expected BLEU, as it shares n-grams with the others."""
     one = Posterior(1.0, {0: {b"the red house is on a hill": 0.6, b"the red house stands on a hill": 0.4}})
     other = Posterior(1.0, {0: {b"a red house stands on the hill": 0.6, b"the red house stands on a hill": 0.4}})
-    assert combine([one, other], [1, 1], 1) == [b"the red house stands on a hill"]
-    assert combine([one, other], [1, 0], 1) == [b"the red house is on a hill"]
+    assert [*combine([one, other], [1, 1], 1)] == [b"the red house stands on a hill"]
+    assert [*combine([one, other], [1, 0], 1)] == [b"the red house is on a hill"]
 
 
 def test_the_choice_maximises_expected_bleu() -> None:
@@ -119,8 +148,8 @@ def test_the_choice_maximises_expected_bleu() -> None:
 
 def test_sentences_without_words_have_empty_translations() -> None:
     posterior = Posterior(1.0, {1: {b"a b": 1.0}})
-    assert combine([posterior], [1], 3) == [b"", b"a b", b""]
+    assert [*combine([posterior], [1], 3)] == [b"", b"a b", b""]
 
 
 def test_equal_lists_prefer_the_first() -> None:
-    assert combine([certain("a b"), certain("c d")], [1, 1], 1) == [b"a b"]
+    assert [*combine([certain("a b"), certain("c d")], [1, 1], 1)] == [b"a b"]
