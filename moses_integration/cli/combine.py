@@ -72,7 +72,6 @@ def run(args: argparse.Namespace) -> int:
         with work_folder(None) as folder:
             text.prepare("source", args.source, folder / "source", reporter.log)
             source = [*read_lines(folder / "source")]
-    source = [*map(strip_tags, source)]
     posteriors = [_posterior(path, source, args.perplexity, reporter) for path in args.lists]
     with reporter.task("combining") as task:
         translations: list[bytes] = []
