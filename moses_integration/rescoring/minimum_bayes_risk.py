@@ -10,7 +10,8 @@ is smoothed (see `smoothed_bleu`). The totals of tuned systems have no common sc
 at which its distributions have a given perplexity, that is, at which they are as wide as uniform distributions over
 this number of translations.
 
-Legend: E entries of a sentence, D distinct translations of a sentence, R rows of D, 9 statistics of BLEU.
+Legend: E entries of a sentence, D distinct translations of a sentence, R of these (a block of rows), N occurrences of
+n-grams, 9 statistics of BLEU.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from phrasescore.words import parse_number, split_words
 Floats = NDArray[np.float64]
 
 _LOG_SCALES = (-20.0, 40.0)
-"""Natural logs of the smallest and largest scale of totals whose largest range is 1."""
+"""Natural logs of the smallest and largest scale, for lists whose totals differ by at most 1 in a sentence."""
 _HALVINGS = 50
 _ROWS_AT_ONCE = 256
-"""Bounds memory to a few megabytes per thousand translations."""
+"""Translations whose statistics against all others are in memory at a time."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class _Totals:
         positions: dict[bytes, int] = {}
         index_E = np.array([positions.setdefault(entry.words, len(positions)) for entry in group], np.int64)
         totals_E = np.array([parse_number(entry.total) for entry in group])
-        # Large scales would overflow for large totals.
+        # Without its maximum, because the exponential of a large total would overflow.
         return cls(group[0].sentence, totals_E - totals_E.max(), index_E, [*positions])
 
     def probs_D(self, scale: float) -> Floats:
@@ -100,7 +101,7 @@ def combine(posteriors: Sequence[Posterior], weights: Sequence[float], sentence_
 
 
 def expected_bleu(translations: Sequence[bytes], probs_D: Floats) -> Floats:
-    """Return the expected smoothed sentence BLEU of each translation, [D], with the others as references."""
+    """Return the expected smoothed sentence BLEU of each translation, [D]; the references are all translations."""
     split = [split_words(words) for words in translations]
     lengths_D = np.array([len(words) for words in split], np.int64)
     occurrences = [_occurrences(split, order) for order in range(1, MAX_ORDER + 1)]
