@@ -27,7 +27,7 @@ from moses_integration.ini import MosesIni, Weights
 from moses_integration.metrics import measure
 from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.rescoring.features import FeatureSpec, load_features, share_scoring
-from moses_integration.rescoring.reranking import add_scores, best_of, rerank, starting_weights, tune_on_list
+from moses_integration.rescoring.reranking import add_scores, best_of, rerank, tune_on_list
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate, TuningRequest, choose_toolkit
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import from_nbest
@@ -258,10 +258,9 @@ class Ablation:
 
     def _rescored(self, row: Row) -> dict[str, list[Json]]:
         """Return the results of each seed on each test set when networks rerank the lists of the row without them."""
-        settings = asdict(self._config.tuning)
         choices = self._networks.scorers(row)
         trained = [self._networks.trained[choice.path.name] for choice in choices]
-        depends_on = [trained, settings, self._config.scoring.rescored]
+        depends_on = [trained, self._config.scoring.rescored]
         ini, _ = self._networks.ini_of(row.decoded)
         tunings = []
         before = self._decoded(row.decoded)
@@ -284,11 +283,10 @@ class Ablation:
 
     def _tune_on_lists(self, row: Row, choices: Sequence[FeatureSpec], before: Json, translate: Translate) -> Json:
         """Tune the weights of a row whose networks rescore the lists of another, tuned row."""
-        tuned = self._tuned(row.decoded, before["weights"])
         scored = self._lists(row, choices, before, "dev", translate)
         candidates = from_nbest(scored, read_references(self._tuning_text()[1]))
-        start = starting_weights(scored[0], tuned.weights(), list(row.listed))
-        return asdict(tune_on_list(candidates, start, before["seed"], restarts=self._config.tuning.restarts))
+        found = tune_on_list(candidates, scored[0].features())
+        return asdict(Tuning(before["seed"], found.weights, found.bleu))
 
     def _rescore(
         self, row: Row, choices: Sequence[FeatureSpec], before: Json, found: Json, part: str, translate: Translate

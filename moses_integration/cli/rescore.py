@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from moses_integration.cli import system_options
 from moses_integration.nbest import ListFault
 from moses_integration.prepared_text import prepare_dev_set, prepare_text, work_folder, write_translations
 from moses_integration.rescoring.features import FeatureSpec
-from moses_integration.tuning.tunings import WeightSearch, log_spread
+from moses_integration.tuning.tunings import warn_if_noise
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
-from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import display_name, read_lines, require_one_standard_input, require_writable, write_lines
 from phrasescore.model_files import described, files_of_models
@@ -28,8 +27,8 @@ def add_parser(subparsers: Subparsers) -> None:
         "rescore",
         help="rescore n-best lists with networks",
         description="Add features to the n-best lists of any toolkit. With --reference, tune the weights of all "
-        "features on the lists of a dev set and write them. With --weights, add the same features to the lists of "
-        "another text and write the best translation of each sentence.",
+        "features for the expected BLEU of the lists of a dev set (Rosti et al. 2011), and write them. With --weights, "
+        "add the same features to the lists of another text and write the best translation of each sentence.",
         most_used=("nbest", "source", "output", "reference", "weights", "ini", "scorer", "prepared"),
         examples=(
             "phrasescore-smt rescore --nbest dev.nbest --source dev.en --reference dev.fr --ini tuned.ini --scorer "
@@ -44,14 +43,13 @@ def add_parser(subparsers: Subparsers) -> None:
     mode = parser.add_mutually_exclusive_group(required=True)
     system_options.add_reference_option(mode, "tune: reference translations", required=False)
     options.add_path(mode, "--weights", "FILE", "apply: weights that `rescore --reference` wrote")
-    text = "moses.ini of the lists: initial weights and preparation of the text; without it, give --prepared"
+    text = "moses.ini of the lists, for preparing the text as they were; without it, give --prepared"
     options.add_path(parser, "--ini", "INI", text)
     text = "feature to add, such as RNN=rnn or WP=unknown-target:rnn; PATH is a model folder, or a file with one "
     text += "number per list entry; COLUMN is a column of the model (docs/rescoring.md); may be given several times"
     form = "LABEL=[COLUMN:]PATH"
     parser.add_argument("--scorer", type=_scorer, action="append", default=[], metavar=form, help=text)
     options.add_backoff_option(parser, "that of the first KENLM feature of the ini; with --weights that of tuning")
-    system_options.add_seeds_option(add_section_options(parser, "tuning", WeightSearch), "1 2 3")
     options.add_sharing_options(parser.add_argument_group("sharing the work"))
     system_options.add_prepared_option(parser)
     options.add_device_options(parser)
@@ -85,7 +83,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> None:
-    seeds = system_options.seeds_of(args, [1, 2, 3])
     if args.ini is None and not args.prepared:
         raise UsageError(
             f"{arg_name('reference')}: the moses.ini that the list was decoded with says how its text is prepared; "
@@ -94,22 +91,17 @@ def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> N
     ini = system_options.read_ini(args.ini, reporter, outputs=(args.output, args.nbest_output)) if args.ini else None
     with work_folder(None) as folder:
         dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log)
-    search = WeightSearch(**given_options(args, WeightSearch))
     facts = {
         "source": described(args.source),
         "references": [described(path) for path in args.reference],
-        "settings": {"seeds": seeds, **asdict(search), "prepared": args.prepared},
+        "prepared": args.prepared,
     }
-    tunings = rescorer.tune(args.output, dev, ini, seeds, search.restarts, facts)
-    log_spread(tunings, reporter.log)
-    best = max(tunings, key=lambda tuning: tuning.bleu)
-    reporter.log(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
+    warn_if_noise(rescorer.tune(args.output, dev, ini, facts).bleu, reporter.log)
 
 
 def _apply(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> None:
     from moses_integration.rescoring.rescorer import TunedWeights
 
-    options.reject_without_effect(args, ["seeds", "restarts"], f"with {arg_name('weights')}, which are tuned")
     tuned = TunedWeights.read(args.weights)
     models = files_of_models(spec.path for spec in tuned.choices(args.scorer))
     require_writable(args.output, args.nbest_output, inputs=models)

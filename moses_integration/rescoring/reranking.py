@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -24,8 +24,8 @@ from moses_integration.nbest import ListFault, NbestEntry, format_number
 from moses_integration.rescoring.features import ListFeature
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates
-from moses_integration.tuning.mert import evaluate, optimise
-from moses_integration.tuning.tunings import Tuning
+from moses_integration.tuning.expected_bleu import maximise_expected_bleu
+from moses_integration.tuning.mert import evaluate
 from phrasescore.errors import UserError
 
 
@@ -117,16 +117,25 @@ def starting_weights(entry: NbestEntry, weights: Weights, new: Sequence[str]) ->
     return {label: start[label] for label in features}
 
 
-def tune_on_list(candidates: Candidates, start: Weights, seed: int, *, restarts: int, processes: int = 1) -> Tuning:
-    """Tune weights on a list with MERT; return them with the BLEU of its 1-best translations.
+@dataclass(frozen=True)
+class ListTuning:
+    """Weights that were tuned on a list."""
 
-    `start` has initial weights of exactly the list's features, in the same order.
-    """
-    start_1F = _vector(start)[np.newaxis]
-    optimum = optimise(candidates, start_1F, restarts=restarts, seed=seed, processes=processes)
+    weights: dict[str, list[float]]
+    bleu: float
+    """BLEU, 0 to 100, of the 1-best translations of the list."""
+    held_out: float
+    """The same, if each translation is selected with weights that were tuned on other sentences."""
+    l2: float
+    """The penalty on large weights that was best for `held_out`."""
+
+
+def tune_on_list(candidates: Candidates, features: Weights) -> ListTuning:
+    """Tune weights for the expected BLEU of a list; `features` are those of any entry."""
+    optimum = maximise_expected_bleu(candidates)
     found = iter(optimum.weights_F.tolist())
-    weights = {label: [next(found) for _ in values] for label, values in start.items()}
-    return Tuning(seed, weights, 100 * optimum.bleu)
+    weights = {label: [next(found) for _ in values] for label, values in features.items()}
+    return ListTuning(weights, list_bleu(candidates, weights), 100 * optimum.held_out, optimum.l2)
 
 
 def list_bleu(candidates: Candidates, weights: Weights) -> float:

@@ -26,6 +26,7 @@ from moses_integration.rescoring.features import (
     share_scoring,
 )
 from moses_integration.rescoring.reranking import (
+    ListTuning,
     add_scores,
     best_of,
     check_dense,
@@ -38,16 +39,14 @@ from moses_integration.rescoring.reranking import (
     tune_on_list,
 )
 from moses_integration.tuning.candidates import from_nbest
-from moses_integration.tuning.tunings import Tuning, spread
 from phrasescore.device import Device, Precision, choose_device, configure_memory
 from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import display_name, sha256_of, write_json
 from phrasescore.files.documents import read_json
 from phrasescore.model_files import described, versions
 from phrasescore.text import Log, counted
-from phrasescore.workers import available_cores
 
-SCHEMA = 5
+SCHEMA = 6
 _LARGEST_WEIGHT = float(np.finfo(np.float32).max)
 """Moses stores weights in 32 bits."""
 
@@ -162,10 +161,8 @@ class Rescorer:
     scheduler: str | None = None
     nbest_output: Path | None = None
 
-    def tune(
-        self, output: Path, dev: DevSet, ini: MosesIni | None, seeds: Sequence[int], restarts: int, facts: Any
-    ) -> list[Tuning]:
-        """Tune the weights of all features on the list of a dev set, and write the best ones with a report."""
+    def tune(self, output: Path, dev: DevSet, ini: MosesIni | None, facts: Any) -> ListTuning:
+        """Tune the weights of all features on the list of a dev set, and write them with a report."""
         source = list(map(strip_tags, dev.sentences))
         entries = self._read(source, [feature.label for feature in ini.features()] if ini else ())
         if not entries:
@@ -184,28 +181,25 @@ class Rescorer:
         before, oracle = list_bleu(candidates, start), oracle_bleu(candidates)
         origin = "the ini's weights" if ini else "weights of 1"
         self.log(f"dev BLEU {before:.2f} with {origin}; the best choice from the n-best list has about {oracle:.2f}")
-        started, processes, tunings = time.monotonic(), self.processes or available_cores(), []
-        for seed in seeds:
-            tunings.append(tune_on_list(candidates, start, seed, restarts=restarts, processes=processes))
-            self.log(f"seed {seed}: dev BLEU {tunings[-1].bleu:.2f}")
+        started = time.monotonic()
+        tuned = tune_on_list(candidates, start)
         seconds["tuning"] = round(time.monotonic() - started, 1)
-        best = max(tunings, key=lambda tuning: tuning.bleu)
+        self.log(f"dev BLEU {tuned.bleu:.2f}; {tuned.held_out:.2f} with weights that were tuned on other sentences")
         if self.nbest_output:
-            write_nbest(self.nbest_output, rerank(entries, best.weights))
-        mean, deviation = spread([tuning.bleu for tuning in tunings])
+            write_nbest(self.nbest_output, rerank(entries, tuned.weights))
         path = Path(ini.name) if ini else None
         digest = sha256_of(backoff) if backoff else None
-        TunedWeights(output, path, backoff, digest, self.scorers, digests, best.weights).write(
+        TunedWeights(output, path, backoff, digest, self.scorers, digests, tuned.weights).write(
             {
                 **facts,
                 "computing": {"device": str(device.torch_device), "precision": device.precision},
                 "versions": versions(),
-                "dev_bleu": {"before": before, "oracle": oracle, "mean": mean, "standard_deviation": deviation},
+                "dev_bleu": {"before": before, "oracle": oracle, "tuned": tuned.bleu, "held_out": tuned.held_out},
+                "l2": tuned.l2,
                 "seconds": seconds,
-                "runs": [{"seed": tuning.seed, "bleu": tuning.bleu, "weights": tuning.weights} for tuning in tunings],
             }
         )
-        return tunings
+        return tuned
 
     def apply(self, tuned: TunedWeights, sentences: Iterable[bytes]) -> list[bytes]:
         """Rescore the list with tuned weights; return the best translation of each sentence."""

@@ -11,16 +11,10 @@ from phrasescore.text import Log
 
 
 @dataclass(frozen=True)
-class WeightSearch:
-    """Settings of the search for weights on n-best lists."""
-
-    restarts: int = option(20, "random starts of each search", minimum=0)
-
-
-@dataclass(frozen=True)
-class TuningConfig(WeightSearch):
+class TuningConfig:
     """Settings of tuning on a dev set, with repeated decoding."""
 
+    restarts: int = option(20, "random starts of each search for weights", minimum=0)
     nbest: int = option(100, "distinct translations of an n-best list", minimum=1)
     iterations: int = option(10, "maximum number of decodings; the first uses the weights of the moses.ini", minimum=2)
 
@@ -59,13 +53,18 @@ def spread(values: Sequence[float]) -> tuple[float, float]:
 
 def log_spread(tunings: Sequence[Tuning], log: Log) -> None:
     """Log mean and standard deviation of dev BLEU over seeds; warn if BLEU is meaningless."""
-    from moses_integration.metrics import NOISE_BLEU
-
     mean, deviation = spread([tuning.bleu for tuning in tunings])
     if len(tunings) > 1:
         log(f"dev BLEU of {len(tunings)} seeds: mean {mean:.2f}, standard deviation {deviation:.2f}")
+    warn_if_noise(mean, log)
+
+
+def warn_if_noise(bleu: float, log: Log) -> None:
+    """Log a warning if a dev BLEU, 0 to 100, is meaningless."""
+    from moses_integration.metrics import NOISE_BLEU
+
     advice = "check that the dev text and its reference belong together and are prepared in the same way"
-    if not mean:
+    if not bleu:
         log(f"dev BLEU is 0, since no translation shares 4 words in a row with its reference; {advice}")
-    elif mean < NOISE_BLEU:
+    elif bleu < NOISE_BLEU:
         log(f"dev BLEU is no higher than that of random translations; {advice}")

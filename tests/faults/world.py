@@ -62,7 +62,7 @@ DECODE_LM = ("decode", LM_INI, *DECODE[2:])
 RESCORE = ("rescore", "--nbest", "dev.nbest", "--source", "dev.en", "--precision", "fp32", "-q")
 TUNE_ON_LIST = (
     *(*RESCORE, "--reference", "dev.fr", "--ini", COLUMN_INI, "--scorer", "S=model", "--scorer", "L=lm"),
-    *("--scorer", "N=numbers.txt", "--seeds", "1", "--restarts", "1", "--processes", "1"),
+    *("--scorer", "N=numbers.txt", "--processes", "1"),
 )
 _FP32 = ("--precision", "fp32", "-q")
 _MAKING = (

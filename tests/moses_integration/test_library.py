@@ -89,9 +89,7 @@ def test_an_n_best_list_is_rescored(dev: dict[str, Any], tmp_path: Path) -> None
     nbest, weights = tmp_path / "nbest", tmp_path / "weights.json"
     best = smt.decode(INI, dev["source"], **ALONE, nbest=(nbest, 10))
     options: dict[str, Any] = {"prepared": True, "processes": 1, "device": "cpu"}
-    tuned = smt.tune_rescoring(
-        nbest, weights, **dev, **options, ini=INI, scorer=[f"RNN={NETWORK}"], seeds=[1], restarts=1
-    )
+    tuned = smt.tune_rescoring(nbest, weights, **dev, **options, ini=INI, scorer=[f"RNN={NETWORK}"])
     assert "RNN" in tuned["weights"]
     chosen = smt.rescore(nbest, weights, source=dev["source"], **options)
     assert len(chosen) == len(best)

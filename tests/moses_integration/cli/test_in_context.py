@@ -787,7 +787,7 @@ def test_rescoring_gives_the_network_the_sentence(network: Path, small_dev: tupl
     assert main(["decode", INI, "--source", source, *ALONE, "--nbest", nbest, "5", "-o", str(tmp_path / "out")]) == 0
     rescore = ["rescore", "--nbest", nbest, "--source", source, "--reference", reference, "--ini", INI, "--prepared"]
     options = ["--scorer", f"A={network}", "--nbest-output", added, "--device", "cpu", "--precision", "fp32"]
-    assert main([*rescore, *options, "--seeds", "1", "--restarts", "1", "--processes", "1", "-o", weights]) == 0
+    assert main([*rescore, *options, "--processes", "1", "-o", weights]) == 0
     scorer = load_scorer(network, device="cpu", precision="fp32")
     sentences = small_dev[0].read_bytes().splitlines()
     for entry in list(read_nbest(Path(added)))[:10]:

@@ -56,7 +56,7 @@ def test_the_column_of_the_search_is_that_of_rescoring(
     nbest, out, added = tmp_path / "nbest", tmp_path / "out", tmp_path / "added"
     succeed("decode", tuned, "--source", source, "--prepared", "-o", out, "--nbest", nbest, "5", *FAST)
     common = ("--nbest", nbest, "--source", source, "--prepared", "-q")
-    tuning = ("--reference", reference, "--ini", tuned, "--seeds", "1", "--restarts", "0", "--processes", "1")
+    tuning = ("--reference", reference, "--ini", tuned, "--processes", "1")
     weights = tmp_path / "weights.json"
     succeed("rescore", *common, *tuning, "--scorer", f"X={column}{model}", "--nbest-output", added, "-o", weights)
     features = [entry.features() for entry in read_nbest(added)]
@@ -91,7 +91,7 @@ def test_the_n_gram_model_is_the_one_of_tuning(
         "fp32",
         "-q",
     ]
-    tuning: list[str | Path] = [*common, "--reference", reference, "--ini", without, "--seeds", "1", "--restarts", "0"]
+    tuning: list[str | Path] = [*common, "--reference", reference, "--ini", without]
     tuning += ["--processes", "1", "--scorer", f"X={model}", "-o", weights]
     code = main(list(map(str, tuning)))
     assert "without.ini: has no KENLM feature" in sentence_of(code, capsys.readouterr().err.encode())
