@@ -98,7 +98,7 @@ def test_the_commands_of_the_page(place: Path) -> None:
     *shell, annotate, rescore = commands
     subprocess.run(["sh", "-ec", "\n".join(shell)], cwd=place, check=True)
     run(annotate, place)
-    message = run(f"{rescore} --nbest-output out.nbest --restarts 1 --processes 1", place)
+    message = run(f"{rescore} --nbest-output out.nbest --processes 1", place)
     assert " of the target words are unknown to the network" in message
     translator = ctranslate2.Translator(str(place / "converted"), compute_type="float32")
 

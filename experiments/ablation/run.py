@@ -286,7 +286,7 @@ class Ablation:
         scored = self._lists(row, choices, before, "dev", translate)
         candidates = from_nbest(scored, read_references(self._tuning_text()[1]))
         found = tune_on_list(candidates, scored[0].features())
-        return asdict(Tuning(before["seed"], found.weights, found.bleu))
+        return asdict(Tuning(before["seed"], found.weights, found.held_out))
 
     def _rescore(
         self, row: Row, choices: Sequence[FeatureSpec], before: Json, found: Json, part: str, translate: Translate

@@ -43,7 +43,7 @@ def add_parser(subparsers: Subparsers) -> None:
     mode = parser.add_mutually_exclusive_group(required=True)
     system_options.add_reference_option(mode, "tune: reference translations", required=False)
     options.add_path(mode, "--weights", "FILE", "apply: weights that `rescore --reference` wrote")
-    text = "moses.ini of the lists, for preparing the text as they were; without it, give --prepared"
+    text = "moses.ini that the lists were decoded with: says how to prepare the text; without it, give --prepared"
     options.add_path(parser, "--ini", "INI", text)
     text = "feature to add, such as RNN=rnn or WP=unknown-target:rnn; PATH is a model folder, or a file with one "
     text += "number per list entry; COLUMN is a column of the model (docs/rescoring.md); may be given several times"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from moses_integration.ini import NEW_WEIGHT, MosesIni, first_weight
 from moses_integration.per_text.context_sections import networks_of, with_networks
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
-from phrasescore.errors import UsageError, UserError, arg_name
+from phrasescore.errors import UserError, arg_name
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input, require_writable
 from phrasescore.model_files import files_of_models
 from phrasescore.words import parse_number
@@ -27,13 +26,6 @@ def add_weight_option(parser: argparse.ArgumentParser, of: str, kind: str) -> No
     """Add --weight for new features; `kind` names the other features whose weights limit the default."""
     text = f"initial weight {of} (default: {NEW_WEIGHT}, or the mean weight of a {kind} if that is less)"
     parser.add_argument("--weight", type=parse_number, metavar="X", help=text)
-
-
-def add_seeds_option(group: argparse._ActionsContainer, default: str) -> None:
-    """Add --seeds; see `seeds_of`."""
-    text = f"seeds of the random restarts, one tuning per seed (default: {default})"
-    parse = partial(options.whole_number, least=0)
-    group.add_argument("--seeds", type=parse, nargs="+", action="extend", metavar="N", help=text)
 
 
 # Texts
@@ -176,15 +168,3 @@ def open_system(
         return ini, toolkit, None
     ini = with_networks(ini, columns, args.in_context, new_weight, tunes=tunes)
     return ini, toolkit.in_context(columns), columns
-
-
-# Tuning
-
-
-def seeds_of(args: argparse.Namespace, default: Sequence[int]) -> Sequence[int]:
-    """Return the seeds of --seeds; it is an error to repeat one."""
-    seeds: Sequence[int] = args.seeds or default
-    for index, seed in enumerate(seeds):
-        if seed in seeds[:index]:
-            raise UsageError(f"{arg_name('seeds')}: {seed} is given twice")
-    return seeds

@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from shlex import quote
 
 from moses_integration.cli import system_options
@@ -15,7 +16,7 @@ from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.section_options import add_section_options, given_options
-from phrasescore.errors import reported_as
+from phrasescore.errors import UsageError, arg_name, reported_as
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -40,7 +41,9 @@ def add_parser(subparsers: Subparsers) -> None:
     text = "write weights, BLEU, times, settings, versions and checksums as JSON"
     options.add_path(parser, "--report", "FILE", text)
     tuning = add_section_options(parser, "tuning", TuningConfig)
-    system_options.add_seeds_option(tuning, "1")
+    text = "seeds of the random restarts, one tuning per seed (default: 1)"
+    parse = partial(options.whole_number, least=0)
+    tuning.add_argument("--seeds", type=parse, nargs="+", action="extend", metavar="N", help=text)
     system_options.add_prepared_option(parser)
     system_options.add_toolkit_options(parser)
     system_options.add_in_context_option(
@@ -54,7 +57,9 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.toolkits.toolkit import TuningRequest
     from moses_integration.tuning.checkpoint import TuningCheckpoint, tuning_fingerprint, tuning_inputs, write_report
 
-    seeds = system_options.seeds_of(args, [1])
+    seeds: list[int] = args.seeds or [1]
+    if repeated := [seed for seed in seeds if seeds.count(seed) > 1]:
+        raise UsageError(f"{arg_name('seeds')}: {repeated[0]} is given twice")
     reporter = Reporter(quiet=args.quiet)
     ini, toolkit, columns = system_options.open_system(args, reporter, (args.output, args.report), tunes=True)
     ini.require_effective_weights()

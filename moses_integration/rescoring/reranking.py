@@ -107,14 +107,14 @@ def check_fit(features: Weights, weights: Weights) -> None:
             )
 
 
-def starting_weights(entry: NbestEntry, weights: Weights, new: Sequence[str]) -> dict[str, list[float]]:
-    """Return initial weights for the features of an entry: the given weights, and 0 for each of the `new` labels."""
+def weights_before(entry: NbestEntry, weights: Weights, new: Sequence[str]) -> dict[str, list[float]]:
+    """Return the weights of an entry's features before tuning: the given weights, and 0 for each `new` label."""
     features = entry.features()
-    start = {label: [0.0] * len(features[label]) for label in new}
-    for label in features.keys() - start.keys():
-        start[label] = list(weights.get(label, []))
-    check_fit(features, start)
-    return {label: start[label] for label in features}
+    before = {label: [0.0] * len(features[label]) for label in new}
+    for label in features.keys() - before.keys():
+        before[label] = list(weights.get(label, []))
+    check_fit(features, before)
+    return {label: before[label] for label in features}
 
 
 @dataclass(frozen=True)
@@ -125,14 +125,14 @@ class ListTuning:
     bleu: float
     """BLEU, 0 to 100, of the 1-best translations of the list."""
     held_out: float
-    """The same, if each translation is selected with weights that were tuned on other sentences."""
+    """The same, if each translation is selected with weights that were tuned on other sentences, but with this l2."""
     l2: float
-    """The penalty on large weights that was best for `held_out`."""
+    """The penalty on large weights, chosen for the highest `held_out`."""
 
 
-def tune_on_list(candidates: Candidates, features: Weights) -> ListTuning:
-    """Tune weights for the expected BLEU of a list; `features` are those of any entry."""
-    optimum = maximise_expected_bleu(candidates)
+def tune_on_list(candidates: Candidates, features: Weights, processes: int = 1) -> ListTuning:
+    """Tune weights for the expected BLEU of a list; `features` are those of any entry, for their labels and widths."""
+    optimum = maximise_expected_bleu(candidates, processes)
     found = iter(optimum.weights_F.tolist())
     weights = {label: [next(found) for _ in values] for label, values in features.items()}
     return ListTuning(weights, list_bleu(candidates, weights), 100 * optimum.held_out, optimum.l2)

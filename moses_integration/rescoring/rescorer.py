@@ -35,8 +35,8 @@ from moses_integration.rescoring.reranking import (
     list_bleu,
     oracle_bleu,
     rerank,
-    starting_weights,
     tune_on_list,
+    weights_before,
 )
 from moses_integration.tuning.candidates import from_nbest
 from phrasescore.device import Device, Precision, choose_device, configure_memory
@@ -45,8 +45,11 @@ from phrasescore.files import display_name, sha256_of, write_json
 from phrasescore.files.documents import read_json
 from phrasescore.model_files import described, versions
 from phrasescore.text import Log, counted
+from phrasescore.workers import available_cores
 
 SCHEMA = 6
+FEWEST = 2
+"""Sentences that tuning needs."""
 _LARGEST_WEIGHT = float(np.finfo(np.float32).max)
 """Moses stores weights in 32 bits."""
 
@@ -167,7 +170,11 @@ class Rescorer:
         entries = self._read(source, [feature.label for feature in ini.features()] if ini else ())
         if not entries:
             raise ListFault("is empty; check what the decoder reported")
-        start = self._weights_of_list(ini, entries[0])
+        if (found := len({entry.sentence for entry in entries})) < FEWEST:
+            raise ListFault(
+                f"has translations of {counted(found, 'sentence')}; give a dev set of some hundred sentences"
+            )
+        weights = self._weights_of_list(ini, entries[0])
         backoff = self._backoff_of(ini)
         device = self._device(self.scorers)
         # Hash the list before writing, because the new list may replace it.
@@ -176,13 +183,13 @@ class Rescorer:
             features = load_features(self.scorers, device, backoff, workers)
             entries, seconds = self._score(entries, features, source)
         digests = {feature.label: feature.fingerprint for feature in features}
-        start = starting_weights(entries[0], start, list(digests))
+        weights = weights_before(entries[0], weights, list(digests))
         candidates = from_nbest(entries, dev.translations)
-        before, oracle = list_bleu(candidates, start), oracle_bleu(candidates)
+        before, oracle = list_bleu(candidates, weights), oracle_bleu(candidates)
         origin = "the ini's weights" if ini else "weights of 1"
         self.log(f"dev BLEU {before:.2f} with {origin}; the best choice from the n-best list has about {oracle:.2f}")
         started = time.monotonic()
-        tuned = tune_on_list(candidates, start)
+        tuned = tune_on_list(candidates, weights, self.processes or available_cores())
         seconds["tuning"] = round(time.monotonic() - started, 1)
         self.log(f"dev BLEU {tuned.bleu:.2f}; {tuned.held_out:.2f} with weights that were tuned on other sentences")
         if self.nbest_output:
@@ -234,7 +241,7 @@ class Rescorer:
             return {label: [1.0] * len(values) for label, values in entry.features().items()}
         try:
             # The ini of another toolkit's list may have weights only, without feature lines.
-            return starting_weights(entry, ini.weights() | ini.weights_of_features(), [])
+            return weights_before(entry, ini.weights() | ini.weights_of_features(), [])
         except ListFault as fault:
             problem = fault.reason.split(";")[0]
             raise UserError(

@@ -1,1 +1,1 @@
-"""Minimum error rate training (MERT), embedded or by Moses' own scripts."""
+"""Tuning of weights: minimum error rate training (MERT) with decoding, and expected BLEU of n-best lists."""

@@ -1,24 +1,25 @@
 """Weights that maximise the expected BLEU of n-best lists, with a penalty on large weights.
 
-With the feature values h(E) of a translation E and the weights w, a list is a probability distribution,
+With the feature values h(E) of an entry E and the weights w, a list is a probability distribution,
 
-    p(E) = exp w . h(E) / sum over the translations E' of the list of exp w . h(E')
+    p(E) = exp w . h(E) / sum over the entries E' of the list of exp w . h(E')
 
 and the weights maximise
 
     BLEU of (sum over all lists and their E of p(E) c(E))  -  l2 |w|^2
 
-where c(E) are the nine statistics of BLEU and the features are standardised: mean 0 in each list, deviation 1 over all.
-Smith and Eisner, "Minimum Risk Annealing for Training Log-Linear Models" (ACL 2006); Rosti et al., "Expected BLEU
-Training for Graphs" (WMT 2011). Unlike the objective of MERT, this one has a gradient, and the penalty limits
-overfitting, which grows with the number of features.
+where c(E) are the nine statistics of BLEU and the features are standardised: mean 0 in each list, and deviation 1 in a
+typical list. Smith and Eisner, "Minimum Risk Annealing for Training Log-Linear Models" (ACL 2006); Rosti et al.,
+"Expected BLEU Training for Graphs" (WMT 2011). Unlike the objective of MERT, this one has a gradient, and the penalty
+limits overfitting, which grows with the number of features.
+
+The objective of `moses_integration/expected_bleu` is another: the mean BLEU of sentences.
 
 Shape suffixes: C candidates of all sentences, S sentences with candidates, F features, 9 statistics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,52 +27,62 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from moses_integration.nbest import ListFault
 from moses_integration.tuning.bleu import STATISTICS, bleu, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates
-from phrasescore.errors import UserError
+from phrasescore.workers import map_ordered, start_workers
 
 Floats = NDArray[np.float64]
 
 L2_VALUES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)
-"""For BLEU from 0 to 100. In this order, because each fit starts from the optimum of the one before."""
+"""Penalties, for BLEU from 0 to 100. The largest comes first, because each fit starts from the optimum before it."""
 SHARPNESS = 1000.0
 """k of the brevity penalty: at R = t_1, BLEU is too low by 0.07%."""
+_ROUNDING = 1e-12
+"""Relative deviation of a constant, after rounding."""
 FOLDS = 4
 """Each fold is held out once."""
 
 
 @dataclass(frozen=True)
 class ExpectedBleuOptimum:
-    """The weights with the highest regularised expected BLEU."""
+    """The result of the search."""
 
     weights_F: Floats
     """The weights; the sum of their magnitudes is 1."""
     held_out: float
-    """BLEU, 0 to 1, of the 1-best candidates of each fold under the weights of the other folds, with the same l2."""
+    """BLEU, 0 to 1, of the 1-best candidates of each fold under the weights of the other folds.
+
+    It is slightly too high, because it is the highest of all l2.
+    """
     l2: float
 
 
-def maximise_expected_bleu(candidates: Candidates) -> ExpectedBleuOptimum:
-    """Return the weights with the highest expected BLEU of n-best lists, with the l2 that is best on held-out lists.
+def maximise_expected_bleu(candidates: Candidates, processes: int = 1) -> ExpectedBleuOptimum:
+    """Return weights with high expected BLEU on n-best lists: a local maximum, with the l2 that is best when held out.
 
-    The weight of a feature that is constant in each list is 0. There are no initial weights.
+    The search starts from weights of 0. The weight of a feature that is constant in each list stays 0.
+
+    Args:
+        candidates: the n-best lists of at least two sentences.
+        processes: for parallel searches; each process has its own copy of the lists.
     """
     lists, deviation_F = StandardisedLists.standardised(candidates)
-    if len(lists.sizes_S) < 2:
-        raise UserError(
-            f"n-best lists: have translations of {len(lists.sizes_S)} sentences, too few to tune on; "
-            "give a dev set of some hundreds"
-        )
+    if not deviation_F.any():
+        raise ListFault("has no feature that differs between the translations of a sentence; give longer lists")
     # Alternate, because a dev set may consist of several parts.
     fold_S = np.arange(len(lists.sizes_S)) % FOLDS
+    folds = range(min(FOLDS, len(fold_S)))
+    parts = [lists, *(lists.where(fold_S != fold) for fold in folds)]
+    with start_workers("tuning", min(processes, len(parts))) as workers:
+        optima, *without_fold = map_ordered(_optima, parts, workers)
     counted = dict.fromkeys(L2_VALUES, np.zeros(STATISTICS, np.int64))
-    for fold in range(min(FOLDS, len(fold_S))):
-        held_out, rest = lists.where(fold_S == fold), lists.where(fold_S != fold)
-        for l2, weights_F in _optima(rest):
+    for fold, of_rest in zip(folds, without_fold, strict=True):
+        held_out = lists.where(fold_S == fold)
+        for l2, weights_F in of_rest.items():
             counted[l2] = counted[l2] + held_out.best_statistics(weights_F)
     l2 = max(L2_VALUES, key=lambda value: float(smoothed_bleu(counted[value])))
-    weights_F = dict(_optima(lists))[l2]
-    weights_F = np.divide(weights_F, deviation_F, out=np.zeros(len(weights_F)), where=deviation_F > 0)
+    weights_F = np.divide(optima[l2], deviation_F, out=np.zeros(len(deviation_F)), where=deviation_F > 0)
     return ExpectedBleuOptimum(weights_F / (np.abs(weights_F).sum() or 1.0), float(bleu(counted[l2])), l2)
 
 
@@ -86,15 +97,22 @@ class StandardisedLists:
 
     @classmethod
     def standardised(cls, candidates: Candidates) -> tuple[StandardisedLists, Floats]:
-        """Return the lists, and the deviations of their features before, [F]; 0 for a feature that is constant."""
+        """Return the lists, and the former deviations of their features, [F].
+
+        That is the median over the lists in which the feature differs, which a few extreme values do not change; 0 if
+        it is constant in each list.
+        """
         sizes_S = np.diff(candidates.offsets)
         sizes_S = sizes_S[sizes_S > 0]
         starts_S = np.cumsum(sizes_S) - sizes_S
         means_SF = np.add.reduceat(candidates.features_CF, starts_S) / sizes_S[:, None]
         centred_CF = candidates.features_CF - means_SF.repeat(sizes_S, axis=0)
-        deviation_F = centred_CF.std(axis=0)
+        deviation_SF = np.sqrt(np.add.reduceat(centred_CF**2, starts_S) / sizes_S[:, None])
         # The rounding errors of a constant are not a deviation.
-        deviation_F[deviation_F < 1e-6 * np.abs(candidates.features_CF).max(axis=0)] = 0
+        is_constant_SF = deviation_SF <= _ROUNDING * np.abs(means_SF)
+        centred_CF[is_constant_SF.repeat(sizes_S, axis=0)] = 0
+        columns = zip(deviation_SF.T, ~is_constant_SF.T, strict=True)
+        deviation_F = np.array([np.median(one_S[varies_S]) if varies_S.any() else 0 for one_S, varies_S in columns])
         factor_F = np.divide(1, deviation_F, out=np.zeros(len(deviation_F)), where=deviation_F > 0)
         return cls(centred_CF * factor_F, candidates.statistics_C9.astype(np.float64), sizes_S), deviation_F
 
@@ -130,12 +148,12 @@ class StandardisedLists:
 def smooth_bleu(statistics_9: Floats) -> tuple[float, Floats]:
     """Return an approximation of BLEU, 0 to 100, that is smooth; and its gradient, [9].
 
-    log(BLEU / 100) = 1/4 sum over n of log (c_n + 1) / (t_n + 1)  -  log(1 + exp(k (R / t_1 - 1))) / k
+    log(BLEU / 100) = 1/4 sum over n of log (c_n + 1) / (t_n + 1)  -  log(1 + exp(k ((R + 1) / (t_1 + 1) - 1))) / k
 
     The last term is that of the brevity penalty, max(0, R / t_1 - 1), without the kink where L-BFGS would stop.
     """
     matches, totals = statistics_9[:-1:2] + 1, statistics_9[1:-1:2] + 1
-    words, reference = max(statistics_9[1], 1.0), statistics_9[-1]
+    words, reference = totals[0], statistics_9[-1] + 1
     missing = reference / words - 1
     value = 100 * np.exp(np.log(matches / totals).mean() - np.logaddexp(0, SHARPNESS * missing) / SHARPNESS)
     by_missing = -expit(SHARPNESS * missing)
@@ -146,9 +164,9 @@ def smooth_bleu(statistics_9: Floats) -> tuple[float, Floats]:
     return float(value), value * by_9
 
 
-def _optima(lists: StandardisedLists) -> Iterator[tuple[float, Floats]]:
-    """Yield each l2 with its weights of standardised features."""
-    weights_F = np.zeros(lists.features_CF.shape[1])
+def _optima(lists: StandardisedLists) -> dict[float, Floats]:
+    """Return the weights of the standardised features for each l2."""
+    optima, weights_F = {}, np.zeros(lists.features_CF.shape[1])
     for l2 in L2_VALUES:
-        weights_F = minimize(lists.loss, weights_F, (l2,), "L-BFGS-B", jac=True).x
-        yield l2, weights_F
+        weights_F = optima[l2] = minimize(lists.loss, weights_F, (l2,), "L-BFGS-B", jac=True).x
+    return optima

@@ -14,7 +14,7 @@ from phrasescore.text import Log
 class TuningConfig:
     """Settings of tuning on a dev set, with repeated decoding."""
 
-    restarts: int = option(20, "random starts of each search for weights", minimum=0)
+    restarts: int = option(20, "random starts of each search", minimum=0)
     nbest: int = option(100, "distinct translations of an n-best list", minimum=1)
     iterations: int = option(10, "maximum number of decodings; the first uses the weights of the moses.ini", minimum=2)
 

@@ -26,7 +26,7 @@ _TEXT = ("--source", "dev.en", "--toolkit", "embedded", "-q")
 _TUNE = ("--reference", "dev.fr", "--iterations", "2", "--restarts", "1", "--nbest", "5", "-o", "out")
 _IN_CONTEXT = ("--in-context", CONTEXT_MODEL)
 _RESCORE = ("phrasescore-smt", *RESCORE, "--scorer", "S=model", "--scorer", "L=lm", "-o", "out")
-_LEARN = ("--reference", "dev.fr", "--ini", COLUMN_INI, "--seeds", "1", "--restarts", "1")
+_LEARN = ("--reference", "dev.fr", "--ini", COLUMN_INI)
 
 SHARING: dict[str, tuple[tuple[str, ...], str]] = {
     "annotate": ((*_ANNOTATE, "-m", "model"), "out"),

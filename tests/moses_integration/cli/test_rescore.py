@@ -230,6 +230,10 @@ def test_another_network_is_rejected(
             "bare: an entry of sentence 0 has no segmentation",
         ),
         ([*TUNE, "--nbest", "FOLDER/empty"], "FOLDER/empty: is empty"),
+        (
+            [*TUNE, "--nbest", "FOLDER/one"],
+            "FOLDER/one: has translations of 1 sentence; give a dev set of some hundred",
+        ),
         ([*TUNE, "--nbest", "FOLDER/nowhere"], "nowhere: cannot be read"),
         ([*TUNE, "--reference", "FOLDER/two"], "/two has 2; give files of the same sentences"),
         (
@@ -274,6 +278,7 @@ def test_faults_are_one_sentence(
     write_nbest(
         tmp_path / "bare", (type(e)(e.sentence, e.words, e.scores, e.total) for e in read_nbest(data / "nbest"))
     )
+    write_nbest(tmp_path / "one", (entry for entry in read_nbest(data / "nbest") if entry.sentence == 0))
     five = read_nbest(MINI / "decode/five.nbest.gz")
     write_nbest(tmp_path / "five", (entry for entry in five if entry.sentence < SENTENCES))
     before = {path.name for path in tmp_path.iterdir()}
@@ -362,7 +367,7 @@ def test_a_list_of_marian(
 
 
 def test_weights_of_a_list_of_marian(rescore: Rescore, marian: list[object], tmp_path: Path) -> None:
-    """Weights for a Marian n-best list come from an ini that has only weights."""
+    """The BLEU before tuning is that of the weights of an ini, which may have only weights."""
     before = []
     for number in (1, -1):
         (tmp_path / "ini").write_text(f"[weight]\nF0= {number}\n")

@@ -27,6 +27,12 @@ def test_the_next_command_takes_text_of_the_same_kind(
     assert f"next: phrasescore-smt decode {tuned} --prepared < TEXT > TRANSLATIONS\n" in capsys.readouterr().err
 
 
+def test_repeated_seeds(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["--source", "dev.en", "--reference", "dev.fr", "-o", "tuned.ini"]
+    assert main(["tune", str(MINI / "moses.ini"), *texts, "--seeds", "1", "2", "1"]) == 2
+    assert "--seeds: 1 is given twice" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("bleu", "said"),
     [(0.0, "dev BLEU is 0, since no translation"), (1.4, "dev BLEU is no higher than that of random"), (2.5, "")],

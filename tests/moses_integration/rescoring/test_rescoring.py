@@ -38,8 +38,8 @@ from moses_integration.rescoring.reranking import (
     list_bleu,
     oracle_bleu,
     rerank,
-    starting_weights,
     tune_on_list,
+    weights_before,
 )
 from moses_integration.tuning.bleu import bleu_statistics, read_references, smoothed_bleu
 from moses_integration.tuning.candidates import from_nbest
@@ -417,16 +417,16 @@ def test_a_damaged_segmentation_is_rejected_at_once(segmentation: bytes) -> None
 # Tuning and choosing
 
 
-def test_starting_weights() -> None:
+def test_weights_before() -> None:
     entry = LIST[0].with_feature("N", [1.0, 2.0])
     weights = {"D0": [0.3], "LM0": [0.5], "UnknownWordPenalty0": [1.0]}
-    start = starting_weights(entry, weights, ["N"])
+    start = weights_before(entry, weights, ["N"])
     assert start == {"LM0": [0.5], "D0": [0.3], "N": [0, 0]}
     assert list(start) == ["LM0", "D0", "N"]
     with pytest.raises(UserError, match="has 2 values of the feature N where the weights have 0"):
-        starting_weights(entry, weights, [])
+        weights_before(entry, weights, [])
     with pytest.raises(UserError, match="has 1 values of the feature LM0 where the weights have 2"):
-        starting_weights(entry, {**weights, "LM0": [1, 2]}, ["N"])
+        weights_before(entry, {**weights, "LM0": [1, 2]}, ["N"])
 
 
 def test_sparse_features_are_recognised_by_their_underscore() -> None:
@@ -446,8 +446,8 @@ def test_a_feature_that_knows_bleu_is_found() -> None:
     rows = [float(smoothed_bleu(bleu_statistics(references[entry.sentence], [entry.words]))[0]) for entry in entries]
     told = [entry.with_feature("Oracle", [value]) for entry, value in zip(entries, rows, strict=True)]
     without, candidates = from_nbest(entries, references), from_nbest(told, references)
-    start = starting_weights(told[0], weights, ["Oracle"])
-    assert list_bleu(candidates, start) == list_bleu(without, starting_weights(entries[0], weights, []))
+    start = weights_before(told[0], weights, ["Oracle"])
+    assert list_bleu(candidates, start) == list_bleu(without, weights_before(entries[0], weights, []))
     tuned, oracle = tune_on_list(candidates, start), oracle_bleu(candidates)
     assert list_bleu(candidates, start) + 1 < oracle
     assert oracle - 0.5 < tuned.held_out

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from moses_integration.nbest import ListFault
 from moses_integration.tuning.bleu import bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.expected_bleu import StandardisedLists, maximise_expected_bleu, smooth_bleu
 from moses_integration.tuning.mert import evaluate
-from phrasescore.errors import UserError
 
 REFERENCE = b"a b c d e f g h"
 
@@ -80,6 +80,53 @@ def test_an_informative_feature_is_found_among_noise() -> None:
     assert found.held_out == pytest.approx(best, abs=0.1)
 
 
+def test_the_penalty_limits_overfitting(monkeypatch: pytest.MonkeyPatch) -> None:
+    candidates = random_candidates(40, 40)
+    found = maximise_expected_bleu(candidates)
+    monkeypatch.setattr("moses_integration.tuning.expected_bleu.L2_VALUES", (1e-9,))
+    assert held_out_bleu(maximise_expected_bleu(candidates).weights_F, 40) + 0.01 < held_out_bleu(found.weights_F, 40)
+
+
+def test_the_optimum_is_that_of_all_lists() -> None:
+    candidates = random_candidates(12, 2)
+    found = maximise_expected_bleu(candidates)
+    lists, deviation_F = StandardisedLists.standardised(candidates)
+    scale = (2 * found.l2 * np.abs(found.weights_F * deviation_F)).max()
+    # The gradient is 0 at some multiple of the weights.
+    sizes = np.geomspace(0.1, 1000, 2000)
+    gradients = [np.abs(lists.loss(size * found.weights_F * deviation_F, found.l2)[1]).max() for size in sizes]
+    assert min(gradients) < 0.05 * scale * sizes[int(np.argmin(gradients))]
+
+
+def test_parallel_searches_find_the_same() -> None:
+    candidates = random_candidates(12, 2)
+    one, two = (maximise_expected_bleu(candidates, processes) for processes in (1, 2))
+    assert one.weights_F.tolist() == two.weights_F.tolist()
+    assert (one.held_out, one.l2) == (two.held_out, two.l2)
+
+
+@pytest.mark.parametrize("extreme", [-1e3, -1e9])
+def test_extreme_values_do_not_hide_the_others(extreme: float) -> None:
+    candidates = random_candidates(40, 2)
+    worst = candidates.features_CF[:, 0].argsort()[:5]
+    candidates.features_CF[worst, 0] = extreme
+    assert held_out_bleu(maximise_expected_bleu(candidates).weights_F, 2) > held_out_bleu(np.eye(3)[0], 2) - 0.01
+
+
+def test_large_constants_of_a_sentence_do_not_hide_the_others() -> None:
+    candidates = random_candidates(40, 0)
+    candidates.features_CF[candidates.of_sentence(3), 0] = 1e9
+    assert maximise_expected_bleu(candidates).weights_F.tolist() == [1.0]
+
+
+def test_empty_translations() -> None:
+    rows = bleu_statistics([b"a"], [b"", b""])
+    candidates = Candidates.from_lists(["F_0"], [np.array([[0.0], [1.0]])] * 2, [rows] * 2)
+    found = maximise_expected_bleu(candidates)
+    assert found.held_out == 0
+    assert np.isfinite(found.weights_F).all()
+
+
 def test_units_of_features_do_not_matter() -> None:
     candidates = random_candidates(20, 2)
     factor_F = np.array([1000.0, 1.0, 0.001])
@@ -105,6 +152,10 @@ def test_sentences_without_candidates_do_not_count() -> None:
     assert with_gaps.weights_F.tolist() == maximise_expected_bleu(candidates).weights_F.tolist()
 
 
-def test_one_sentence_is_too_few() -> None:
-    with pytest.raises(UserError, match="have translations of 1 sentences, too few to tune on; give a dev set"):
-        maximise_expected_bleu(random_candidates(1, 1))
+def test_lists_without_a_choice_are_an_error() -> None:
+    candidates = random_candidates(20, 1)
+    candidates.features_CF[:] = 0.1
+    with pytest.raises(
+        ListFault, match="has no feature that differs between the translations of a sentence; give longer"
+    ):
+        maximise_expected_bleu(candidates)
