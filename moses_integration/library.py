@@ -133,7 +133,7 @@ def tune_rescoring(
     """Add features (`scorer=["RNN=rnn"]`) to the n-best lists of a dev set and tune the weights of all features.
 
     Returns:
-        the content of `output`, such as `weights`, and the `dev_bleu` (0 to 100) `before` tuning, `tuned` and `held_out`.
+        the content of `output`, such as `weights`, and `dev_bleu` (0 to 100): `before` tuning, `tuned`, `held_out`.
     """
     given = {"nbest": nbest, "source": source, "reference": reference, "output": output}
     _call("rescore", {**given, **options}, log)
