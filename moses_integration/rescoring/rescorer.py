@@ -191,7 +191,7 @@ class Rescorer:
         started = time.monotonic()
         tuned = tune_on_list(candidates, weights, self.processes or available_cores())
         seconds["tuning"] = round(time.monotonic() - started, 1)
-        self.log(f"dev BLEU {tuned.bleu:.2f}; {tuned.held_out:.2f} with weights that were tuned on other sentences")
+        self.log(f"dev BLEU {tuned.bleu:.2f}, held-out dev BLEU {tuned.held_out:.2f}")
         if self.nbest_output:
             write_nbest(self.nbest_output, rerank(entries, tuned.weights))
         path = Path(ini.name) if ini else None

@@ -13,7 +13,7 @@ typical list. Smith and Eisner, "Minimum Risk Annealing for Training Log-Linear 
 "Expected BLEU Training for Graphs" (WMT 2011). Unlike the objective of MERT, this one has a gradient, and the penalty
 limits overfitting, which grows with the number of features.
 
-The objective of `moses_integration/expected_bleu` is another: the mean BLEU of sentences.
+The objective of `moses_integration/expected_bleu` (+XBLEU) is another: the mean expected BLEU of sentences.
 
 Shape suffixes: C candidates of all sentences, S sentences with candidates, F features, 9 statistics.
 """
