@@ -31,13 +31,14 @@ from phrasescore.table.entry import (
     describe_factors,
     fault_of_the_whole,
     parse_alignment,
-    parse_line,
+    parse_line_and_scores,
     parse_scores,
     without_end,
 )
 from phrasescore.text import counted
 from phrasescore.words import hash_word, join_words, to_float32
 
+_LOWEST = math.exp(LOWEST_LOG)
 Line = tuple[int, bytes]
 """The number of a line, and its text without the line end."""
 KeyedLines = Iterable[tuple[bytes, Line]]
@@ -78,7 +79,7 @@ class PhraseTable:
 
     def _parse(self, row: int, line: bytes) -> TargetPhrase:
         try:
-            entry = parse_line(line)
+            entry, scores = parse_line_and_scores(line)
             if entry.factors() not in ((1, self._target_factors), (1, 0)):
                 found = describe_factors(*entry.factors())
                 raise LineFault("line", f"has {found}, unlike moses.ini", "fix output-factor= in the ini")
@@ -88,7 +89,7 @@ class PhraseTable:
                 raise LineFault(
                     "field 6 (sparse features)", "is not empty", "empty it, because only Moses supports such features"
                 )
-            logs = _floored_logs(entry.scores, self.width, f"moses.ini says num-features={self.width}")
+            logs = _floored_logs(scores, self.width, f"moses.ini says num-features={self.width}")
             return TargetPhrase(words_of(entry.target), logs, parse_alignment(fields[0]) if fields else ())
         except LineFault as fault:
             raise _error(self.path, row, fault) from fault
@@ -114,7 +115,7 @@ class ReorderingTable:
             if len(fields) < 1 + self.has_target:
                 raise _error(self.path, row, fault_of_the_whole(line))
             target = _trim(fields[0]) if self.has_target else b""
-            yield source + SEPARATOR + target, (row, fields[self.has_target])
+            yield source + SEPARATOR + target, (row, fields[self.has_target].strip(b" "))
 
     def lookup(self, source: Words, target: Words) -> tuple[float, ...] | None:
         """Return max(ln p, -100) of each column, None for a pair outside the table."""
@@ -123,7 +124,7 @@ class ReorderingTable:
             return None
         row, scores = found
         try:
-            return _floored_logs(scores, self.width, f"the model's type needs {self.width}")
+            return _floored_logs(parse_scores(scores, "scores"), self.width, f"the model's type needs {self.width}")
         except LineFault as fault:
             raise _error(self.path, row, fault) from fault
 
@@ -169,14 +170,12 @@ def _wanted_lines(path: Path, wanted: Wanted, *, is_for_reordering: bool) -> Ite
                 yield row, phrase, line
 
 
-def _floored_logs(scores: bytes, width: int, promise: str) -> tuple[float, ...]:
+def _floored_logs(probabilities: list[float], width: int, promise: str) -> tuple[float, ...]:
     """Return max(ln p, -100) of each score in 32 bits, like Moses; `promise` explains the width."""
-    probabilities = parse_scores(scores, "scores")
     if len(probabilities) != width:
         reason = f"has {counted(len(probabilities), 'score')} where {promise}"
         raise LineFault("line", reason, "run `phrasescore check` on the table")
-    logs = to_float32(math.log(p) if p > 0 else LOWEST_LOG for p in probabilities)
-    return tuple(max(log, LOWEST_LOG) for log in logs)
+    return tuple(to_float32([math.log(p) if p > _LOWEST else LOWEST_LOG for p in probabilities]))
 
 
 def _error(path: Path, row: int, fault: LineFault) -> UserError:

@@ -132,6 +132,6 @@ def _reordering_ends(table: ReorderingTable, source: Words, targets: Iterable[tu
     for target, name in targets:
         scores = table.scores(source, target)
         if scores is not None:
-            fields = [b" ".join(name)] * table.has_target + [scores.strip(b" ")]
+            fields = [b" ".join(name)] * table.has_target + [scores]
             ends.append(b" " + b" ||| ".join(fields) + b"\n")
     return list(dict.fromkeys(ends))

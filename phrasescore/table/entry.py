@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple, Self, get_args
 
 from phrasescore.files import LONGEST_LINE
@@ -125,12 +126,16 @@ def cut_source(line: bytes) -> bytes | None:
 
 def parse_line(line: bytes) -> Entry:
     """Split a line, with its line end; raise LineFault if Moses would reject or misread its phrases or scores."""
+    return parse_line_and_scores(line)[0]
+
+
+def parse_line_and_scores(line: bytes) -> tuple[Entry, list[float]]:
+    """Return what `parse_line` and `parse_scores` return."""
     if line.find(b"\0") >= 0:
         raise LineFault("line", "holds a NUL byte", "the file is damaged or not UTF-8; convert or rebuild it")
     entry = cut_line(line)
     _check_phrases(entry.source, entry.target)
-    parse_scores(entry.scores)
-    return entry
+    return entry, parse_scores(entry.scores)
 
 
 def fault_of_the_whole(line: bytes) -> LineFault:
@@ -200,7 +205,7 @@ def parse_scores(scores: bytes, field: str = "field 3 (scores)") -> list[float]:
     if not scores.translate(None, _DIGITS_AND_SPACES):
         # For these bytes Python's parser gives the same results as Moses.
         with suppress(ValueError):
-            numbers = [float(number) for number in scores.split(b" ")]
+            numbers = list(map(float, scores.split(b" ")))
             if min(numbers) >= 0 and max(numbers) < _SURELY_FINITE:
                 return to_float32(numbers)
     found = []
@@ -222,6 +227,8 @@ def parse_scores(scores: bytes, field: str = "field 3 (scores)") -> list[float]:
     return found
 
 
+# A table has few different alignments.
+@lru_cache(maxsize=1 << 14)
 def parse_alignment(alignment: bytes) -> tuple[tuple[int, int], ...]:
     """Return the links of a field: word positions in the source and in the target, from 0."""
     links = []
