@@ -29,7 +29,10 @@ OPTIMISERS: Registry[OptimiserBuilder] = Registry("optimiser")
 register_optimiser = OPTIMISERS.register
 
 _LOOK_EVERY = 20
-"""Updates between reads of the loss, because each read synchronises with the device."""
+"""Updates between reads of the loss, because each read synchronises with the device. Adam's averages fall to an eighth
+meanwhile."""
+_SMALLEST_AVERAGE = 1e-30
+"""Far above denormal numbers, and far below what changes an update."""
 _SAVE_SECONDS = 600.0
 """Maximum seconds between saves, which limits the loss of work after a kill."""
 _RISE = 0.05
@@ -170,6 +173,7 @@ class Trainer(Generic[TaskT]):
         progress.example_sum += len(examples)
         if progress.update % _LOOK_EVERY == 0:
             self._check_loss()
+            _clear_small_averages(self.optimiser)
             self.callbacks.on_update(self.budget.spent(progress), progress)
         seconds = self.ranks.largest(time.monotonic() - started)
         progress.seconds += seconds
@@ -249,6 +253,18 @@ class Trainer(Generic[TaskT]):
             self.state.save_weights()
         self.callbacks.on_evaluation(evaluation)
         return progress
+
+
+def _clear_small_averages(optimiser: torch.optim.Optimizer) -> None:
+    """Set tiny averages of gradients to 0.
+
+    Without gradients, those of a rare word fall by a tenth at each update of Adam, and would stay denormal numbers,
+    with which the update of the weights takes ten times as long on a CPU.
+    """
+    for state in optimiser.state.values():
+        for average in state.values():
+            if isinstance(average, torch.Tensor) and average.is_floating_point():
+                average.copy_(nn.functional.hardshrink(average, _SMALLEST_AVERAGE))
 
 
 def is_overfitting(evaluations: Sequence[Evaluation]) -> bool:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load, save
 
+from phrasescore.training import loop
 from phrasescore.training.checkpoint import load_optimiser, optimiser_tensors
 from phrasescore.training.loop import OPTIMISERS
+from phrasescore.training.run import prepare
+from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
+from tests.training.runs import CPU
 
 
 class Counting(torch.optim.SGD):
@@ -59,3 +66,23 @@ def test_adadelta_is_the_paper_s() -> None:
         square_d = 0.95 * square_d + 0.05 * d * d
         w -= d
         assert layer.weight.item() == pytest.approx(w, rel=1e-5)
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
+def test_averages_of_gradients_do_not_become_denormal_numbers(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, optimiser: str
+) -> None:
+    """An update of denormal numbers takes ten times as long on a CPU, and Adam's averages would stay so."""
+    training = replace(tiny_settings.training, optimiser=optimiser)
+    trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=training), CPU)
+    batches = itertools.cycle(trainer.task.batches(0))
+    trainer._timed_update(next(batches))
+    averages = [x for state in trainer.optimiser.state.values() for x in state.values() if x.dim()]
+    for average in averages:
+        average.fill_(1e-39)
+    for _ in range(loop._LOOK_EVERY):
+        trainer._timed_update(next(batches))
+    trainer.folder.release()
+    tiny = torch.cat([average[average.abs() < 1e-20].flatten() for average in averages])
+    assert len(tiny) > 0
+    assert (tiny == 0).all()
