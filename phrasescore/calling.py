@@ -11,7 +11,7 @@ from typing import Any
 from phrasescore.cli.console import listening
 from phrasescore.cli.parser import CommandParser
 from phrasescore.cli.running import run_with_plugins
-from phrasescore.configuration import suggestion
+from phrasescore.configuration import require_known
 from phrasescore.text import Log, ProgressCallback
 
 _SIGNALLED = 128
@@ -38,10 +38,7 @@ def _arguments(parser: CommandParser, command: str, options: Mapping[str, Any]) 
         parser = commands.choices[name]
     actions = {action.dest: action for action in parser._actions}
     settings = {name.rpartition(".")[2]: name for name in parser.setting_names()}
-    for name in options:
-        if name not in {**actions, **settings}:
-            function = re.sub("[- ]", "_", command)
-            raise TypeError(f"{function}() has no option `{name}`; {suggestion(name, {**actions, **settings})}")
+    require_known(re.sub("[- ]", "_", command), options, {**actions, **settings})
     values = {name: value for name, value in options.items() if value is not None}
     changes = [f"--set={settings[name]}={_toml(values.pop(name))}" for name in settings.keys() & values.keys()]
     given = [(actions[name], value) for name, value in values.items()]

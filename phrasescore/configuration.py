@@ -8,7 +8,7 @@ arguments of Python and the keys of TOML files are derived from it. `option` dec
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import Field, field, fields
 from pathlib import Path
 from types import UnionType
@@ -222,10 +222,8 @@ def _parsed(written: str, kind: type) -> Any:
     return values["value"] if len(values) == 1 else written
 
 
-def require_known(function: str, options: Iterable[str], sections: Iterable[type[Section]]) -> None:
-    """Raise a TypeError if a function that takes the options of some sections has no option of a given name."""
-    known = [name for section in sections for name in options_of(section)]
+def require_known(function: str, options: Iterable[str], known: Collection[str]) -> None:
+    """Raise a TypeError if a function has no option of a given name."""
     for name in options:
         if name not in known:
-            near = nearest(name, known)
-            raise TypeError(f"{function} has no option `{name}`" + (f"; did you mean `{near}`?" if near else ""))
+            raise TypeError(f"{function}() has no option `{name}`; {suggestion(name, known)}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.configuration import Section, check_values, option, require_known
+from phrasescore.configuration import Section, check_values, option, options_of, require_known
 from phrasescore.errors import UserError
 from phrasescore.files import require_writable
 from phrasescore.files.documents import read_json, read_json_lines
@@ -33,6 +33,7 @@ from phrasescore.scoring.occurrences import (
     clean_pairs,
     clean_phrases,
     clean_text,
+    clean_texts,
     in_sentences,
 )
 from phrasescore.scoring.scorer import PhraseScorer, Scores, load_scorer, require_in_context
@@ -166,7 +167,7 @@ def annotate(
             column, or the output cannot be written or is the table. Then no output is written, and an old file stays
             unchanged.
     """
-    require_known("annotate()", options, [AnnotateConfig])
+    require_known("annotate", options, options_of(AnnotateConfig))
     config = AnnotateConfig(**check_values(AnnotateConfig, options, "annotate()"))
     config.check(table)
     if output is not None:
@@ -308,14 +309,8 @@ def translate(
         model: a network, or a model folder.
         options: options of the search, named as those of the command with underscores, such as `beam=5`, `n_best=3`.
     """
-    require_known("translate()", options, [SearchConfig])
-    if isinstance(sentences, str | bytes):
-        raise TypeError("sentences: is one text; give a list of sentences")
-    encoded = []
-    for number, sentence in enumerate(sentences, 1):
-        if not isinstance(sentence, str | bytes):
-            raise TypeError(f"sentence {number}: is of type {type(sentence).__name__}; give str or bytes")
-        encoded.append(clean_text(sentence, f"sentence {number}"))
+    require_known("translate", options, options_of(SearchConfig))
+    encoded = list(clean_texts(sentences, "sentence"))
     config = SearchConfig.checked(check_values(SearchConfig, options, "translate()"))
     return Translator(_encoder_decoder(model, "translates"), config).translate(encoded)
 

@@ -330,7 +330,7 @@ def test_unknown_options_are_type_errors(scorer: phrasescore.PhraseScorer, tmp_p
     calls: list[tuple[Callable[[], object], str]] = [
         (lambda: phrasescore.train("t", model, hiden=3), "train() has no option `hiden`; did you mean `hidden`?"),
         (lambda: phrasescore.translate([""], scorer, bean=3), "translate() has no option `bean`; did you mean `beam`?"),
-        (lambda: phrasescore.translate("a b", scorer), "sentences: is one text; give a list of sentences"),
+        (lambda: phrasescore.translate("a b", scorer), "sentence: is one text; give a list"),
         (lambda: phrasescore.translate(unlike, scorer), "sentence 1: is of type int; give str or bytes"),
         (lambda: phrasescore.annotate("t", scorer, None, column="score"), "annotate() has no option `column`; did you"),
     ]  # fmt: skip

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from heapq import nlargest
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from experiments.significance import p_value_over_runs
@@ -16,19 +16,19 @@ from moses_integration.building.extraction import LONGEST_PHRASE
 from moses_integration.building.preparation import PREPARATION, SystemText, TextSettings
 from moses_integration.building.system import INI, write_initial_ini
 from moses_integration.building.translation_tables import PHRASE_TABLE, REORDERING_TABLE
+from moses_integration.decoder.tables import filter_table
 from moses_integration.metrics import measure
 from moses_integration.toolkits.installation import run_step
 from moses_integration.toolkits.toolkit import ToolkitName, choose_toolkit
 from moses_integration.tuning.tunings import spread
-from phrasescore.errors import UserError
-from phrasescore.files import open_input, open_output, read_bytes, read_lines, write_atomically, write_json, write_lines
+from phrasescore import prune
+from phrasescore.files import read_bytes, read_lines, write_atomically, write_json, write_lines
 from phrasescore.scoring.annotate_config import phrases_in_texts
-from phrasescore.table.entry import LineFault, cut_line, cut_source, parse_scores
 
 SETTINGS = TextSettings("en", "fr", casing="keep")
 """Tokenise and escape, but keep case: the paper does not mention lower-casing."""
-_DIRECT = 2
-"""Index of the score p(target | source)."""
+_DIRECT = "3"
+"""The number of the score p(target | source)."""
 
 
 def prepare_lines(raw: str, prepared: str, language: str) -> None:
@@ -85,45 +85,15 @@ def filter_system(system: str, texts: Sequence[str], limit: int, ini: str) -> No
     """
     whole, folder = Path(system), Path(ini).parent
     sources = phrases_in_texts(list(map(Path, texts)), LONGEST_PHRASE)
-    # A hash collision would only keep an unnecessary line in the reordering table.
-    kept: set[int] = set()
-    with open_input(whole / PHRASE_TABLE) as table, open_output(folder / PHRASE_TABLE) as stream:
-        for line in likeliest(table.stream, sources, limit, whole / PHRASE_TABLE):
-            kept.add(_pair(line))
-            stream.write(line)
-    with open_input(whole / REORDERING_TABLE) as table, open_output(folder / REORDERING_TABLE) as stream:
-        stream.writelines(line for line in table.stream if _pair(line) in kept)
+    with TemporaryDirectory(dir=folder) as temporary:
+        needed = Path(temporary)
+        for table in (PHRASE_TABLE, REORDERING_TABLE):
+            filter_table(whole / table, sources, needed / table, is_for_reordering=table == REORDERING_TABLE)
+        reordering = (needed / REORDERING_TABLE, folder / REORDERING_TABLE)
+        prune(needed / PHRASE_TABLE, folder / PHRASE_TABLE, by=_DIRECT, top=limit, reordering=reordering)
     write_json(folder / PREPARATION, asdict(SETTINGS))
     # The moses.ini is valid in both folders: tables have the same names, and the language model has an absolute path.
     write_atomically(Path(ini), read_bytes(whole / INI))
-
-
-def likeliest(lines: Iterable[bytes], sources: frozenset[bytes], limit: int, path: Path) -> Iterator[bytes]:
-    """Yield the most probable lines of each of these source phrases, in the order of the table.
-
-    The lines of a phrase must be consecutive, as in tables of Moses.
-
-    Raises:
-        UserError: a line lacks the score; the message names the table `path`.
-    """
-    for source, group in groupby(lines, cut_source):
-        if source in sources:
-            numbered = list(enumerate(group))
-            best = nlargest(limit, numbered, lambda one: _direct(one[1], path)) if len(numbered) > limit else numbered
-            yield from (line for _, line in sorted(best))
-
-
-def _direct(line: bytes, path: Path) -> float:
-    try:
-        return parse_scores(cut_line(line).scores)[_DIRECT]
-    except (IndexError, LineFault):
-        shown = line.decode("utf-8", "replace").strip()
-        raise UserError(f"{path}: `{shown}` has no third score; give a table with Moses' four scores") from None
-
-
-def _pair(line: bytes) -> int:
-    entry = cut_line(line)
-    return hash((entry.source, entry.target))
 
 
 def compare_rows(outputs: Mapping[str, Sequence[Path]], reference: Path, report: Path) -> None:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -63,10 +62,8 @@ Positions = NDArray[np.int16]
 
 @dataclass(frozen=True)
 class AlignmentReport:
-    """What was aligned, and how."""
+    """What was aligned."""
 
-    method: str
-    aligner: str
     pairs: int
     """Sentence pairs, and lines written."""
     links: int
@@ -101,7 +98,7 @@ def align(source: Path, target: Path, output: Path, method: Method, *, processes
                 f"{source}: no word could be aligned with {target}; give more sentence pairs, in which words occur "
                 "together repeatedly, or an existing alignment"
             )
-    return AlignmentReport(method, f"sil-thot {version('sil-thot')}", len(lengths), links, unlinked)
+    return AlignmentReport(len(lengths), links, unlinked)
 
 
 def align_together(corpus: Corpus, validation: Corpus, method: Method, processes: int | None) -> AlignmentReport:

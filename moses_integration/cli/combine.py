@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,10 +45,10 @@ def add_parser(subparsers: Subparsers) -> None:
     options.add_path(parser, "--ini", "INI", text)
     system_options.add_prepared_option(parser)
     text = "weights of the lists, 0 or more (default: 1 for each)"
-    parser.add_argument("--weights", type=_weight, nargs="+", metavar="X", help=text)
+    parser.add_argument("--weights", type=partial(_at_least, least=0), nargs="+", metavar="X", help=text)
     text = "mean perplexity of the probabilities of a list, at least 1; larger values give the translations after the "
     text += "first more influence (default: %(default)g)"
-    parser.add_argument("--perplexity", type=_perplexity, default=_PERPLEXITY, metavar="X", help=text)
+    parser.add_argument("--perplexity", type=partial(_at_least, least=1), default=_PERPLEXITY, metavar="X", help=text)
     options.add_quiet_option(parser)
     parser.set_defaults(run=run)
 
@@ -116,14 +117,6 @@ def _weights(args: argparse.Namespace) -> list[float]:
         raise UsageError(f"{arg_name('weights')}: are all 0; give at least one list more")
     weights: list[float] = args.weights
     return weights
-
-
-def _weight(text: str) -> float:
-    return _at_least(text, 0)
-
-
-def _perplexity(text: str) -> float:
-    return _at_least(text, 1)
 
 
 def _at_least(text: str, least: float) -> float:

@@ -27,7 +27,7 @@ from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
 from phrasescore.lm.ngrams import affiliations, distinct_rows, source_windows
 from phrasescore.phrases import Ids
 from phrasescore.scoring.occurrences import UNNORMALISED
-from phrasescore.vocabulary import UNKNOWN
+from phrasescore.vocabulary import END, UNKNOWN
 from phrasescore.words import quote
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class NeuralLanguageModelFeature(LanguageModelFeature):
         self._position_TL[is_word_TL] = list(chain.from_iterable(positions for _, positions in numbers))
         self._window_Fw = self._source_windows(options.sentence)
         self._key_of_window_F = ngram_keys(self._window_Fw.astype(np.uint64))
-        self._context_Sc: Ids = np.full((1, self._scorer.order - 1), self._scorer.start, np.int32)
+        self._context_Sc: Ids = np.full((1, self._scorer.order - 1), END, np.int32)
         return 0
 
     def _phrases(self, options: Options) -> Iterator[tuple[int, tuple[int, ...]]]:
@@ -124,7 +124,7 @@ class NeuralLanguageModelFeature(LanguageModelFeature):
         first_S, state_P = distinct_rows(context_Pc)
         context_Sc = context_Pc[first_S]
         if is_end:
-            end_S1 = np.full((len(context_Sc), 1), self._scorer.end, np.int32)
+            end_S1 = np.full((len(context_Sc), 1), END, np.int32)
             ends_S = np.full(len(context_Sc), len(self._window_Fw) - 1)
             score_P += self._log_probs(np.concatenate([context_Sc, end_S1], axis=1), ends_S)[state_P]
         state_P += len(self._context_Sc)

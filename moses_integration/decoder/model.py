@@ -96,9 +96,6 @@ class LogLinearModel:
             self.weights_F[self.columns[label]] = numbers
         self._pruned = {}
 
-    def weights(self) -> dict[str, list[float]]:
-        return {label: self.weights_F[columns].tolist() for label, columns in self.columns.items()}
-
     # Translations of source phrases
 
     def translations(self, source: Words) -> Translations | None:

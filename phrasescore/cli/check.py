@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from dataclasses import asdict
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_number, add_quiet_option, add_switch, add_table
 from phrasescore.cli.parser import Subparsers
-from phrasescore.files import finite
+from phrasescore.files.documents import to_json
 from phrasescore.table.check import TableReport, check_table
 from phrasescore.text import counted
 
@@ -38,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     with reporter.task("checking") as task:
         report = check_table(args.table, columns=args.num_features, limit=args.limit, progress=task.update)
-    print(json.dumps(finite(_as_json(report)), indent=2) if args.json else "\n".join(_as_text(report, args.limit)))
+    print(to_json(_as_json(report)).decode().rstrip() if args.json else "\n".join(_as_text(report, args.limit)))
     return 1 if report.problems else 0
 
 

@@ -40,14 +40,10 @@ class NeuralLmScorer(PhraseScorer):
     Words are ids: those below `shortlist` are the network's ids, and `word_id` assigns further ids to other words. The
     network treats these words as `<unk>`, and the back-off model scores the word itself: see `BackoffModel`. Without a
     back-off model each of these words gets the probability of `<unk>`, which is the total of all of them; the scores
-    are then not a distribution over words.
+    are then not a distribution over words. `END` is `</s>` as a predicted word, and in contexts `<s>`.
     """
 
     unit = "sentence"
-    start = END
-    """The id of `<s>`, which fills the context before the first word of a sentence."""
-    end = END
-    """The id of `</s>` as a predicted word."""
 
     def __init__(self, model: TrainedLanguageModel, device: Device, backoff: Path | None = None) -> None:
         super().__init__([model.folder], device)
@@ -137,7 +133,7 @@ class NeuralLmScorer(PhraseScorer):
             for query in np.flatnonzero(words_Q >= self.shortlist).tolist():
                 before = int(contexts_Qc[query, -1])
                 scores_Q[query] += self.backoff.log_share(
-                    self._texts[words_Q[query]], None if before == self.start else self._texts[before]
+                    self._texts[words_Q[query]], None if before == END else self._texts[before]
                 )
         return scores_Q
 

@@ -19,7 +19,7 @@ from phrasescore.lm.ngrams import AffiliatedSource, TextRow, affiliate
 from phrasescore.model_files import described, versions
 from phrasescore.parallel_text import ParallelText
 from phrasescore.phrases import Phrases
-from phrasescore.scoring.occurrences import Text, clean_text
+from phrasescore.scoring.occurrences import Text, clean_texts
 from phrasescore.text import Log, chunks, no_log, utf8_lines
 from phrasescore.training.batches import perplexity
 from phrasescore.words import join_words, split_words
@@ -170,13 +170,11 @@ def lm_score(
     A joint model needs the source sentences and the word alignment of each, such as `0-0 1-2`, source first. `options`
     are those of `TextScores.load`, such as `backoff="lm.arpa"`, `interpolate=0.5`.
     """
-    if isinstance(sentences, Text):
-        raise TypeError("sentences: is one text; give a list of sentences")
     if (source is None) != (alignment is None):
         raise TypeError("source, alignment: belong together; give both or neither")
-    rows: Iterable[TextRow] = map(TextRow, _clean(sentences, "sentence"))
+    rows: Iterable[TextRow] = map(TextRow, clean_texts(sentences, "sentence"))
     if source is not None and alignment is not None:
-        sides = _clean(sentences, "sentence"), _clean(source, "source"), _clean(alignment, "alignment")
+        sides = clean_texts(sentences, "sentence"), clean_texts(source, "source"), clean_texts(alignment, "alignment")
         rows = affiliate(_abreast(*sides), Path("alignment"))
     scores = TextScores.load(model, **options)
     return np.fromiter(scores.score(rows, "sentences"), np.float64), scores
@@ -187,13 +185,6 @@ def _abreast(*sides: Iterable[bytes]) -> Iterator[tuple[bytes, ...]]:
         if None in row:
             raise UserError(f"sentences, source, alignment: only some have item {number}; give lists of equal length")
         yield row
-
-
-def _clean(sentences: Iterable[Text], name: str) -> Iterator[bytes]:
-    for number, sentence in enumerate(sentences, 1):
-        if not isinstance(sentence, Text):
-            raise TypeError(f"{name} {number}: is of type {type(sentence).__name__}; give str or bytes")
-        yield clean_text(sentence, f"{name} {number}")
 
 
 def _scored(

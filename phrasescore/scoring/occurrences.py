@@ -168,6 +168,16 @@ def clean_text(text: Text, name: str) -> bytes:
     return words
 
 
+def clean_texts(sentences: Iterable[Text], name: str) -> Iterator[bytes]:
+    """Yield sentences with single spaces between words; messages name each with `name` and its number."""
+    if isinstance(sentences, Text):
+        raise TypeError(f"{name}: is one text; give a list")
+    for number, sentence in enumerate(sentences, 1):
+        if not isinstance(sentence, Text):
+            raise TypeError(f"{name} {number}: is of type {type(sentence).__name__}; give str or bytes")
+        yield clean_text(sentence, f"{name} {number}")
+
+
 def _rows_of(given: Any, name: str, columns: Sequence[str], wanted: str) -> Iterable[Any]:
     """Return the rows of an argument before validation; raise a TypeError if it has none."""
     if isinstance(given, Frame):

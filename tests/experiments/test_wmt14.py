@@ -23,7 +23,6 @@ from experiments.wmt14.steps import (
     build_tables,
     compare_rows,
     filter_system,
-    likeliest,
     prepare_pairs,
     split,
 )
@@ -180,19 +179,6 @@ def test_pairs_are_prepared_and_cleaned(tmp_path: Path) -> None:
     prepare_pairs([str(path) for path in raw], [str(path) for path in prepared])
     assert [read(path) for path in prepared] == [["It &apos;s new ."], ["C&apos; est nouveau ."]]
     assert len(list(tmp_path.iterdir())) == 4
-
-
-def test_the_likeliest_translations_are_kept_in_order() -> None:
-    lines = [
-        b"a ||| x ||| 1 1 0.1 1\n",
-        b"a ||| y ||| 1 1 0.5 1\n",
-        b"a ||| z ||| 1 1 0.3 1\n",
-        b"b ||| x ||| 1 1 1 1\n",
-    ]
-    assert list(likeliest(iter(lines), frozenset([b"a"]), 2, Path("table"))) == [lines[1], lines[2]]
-    assert list(likeliest(iter(lines), frozenset([b"a", b"b"]), 9, Path("table"))) == lines
-    with pytest.raises(UserError, match=r"^table: `a \|\|\| x \|\|\| 1` has no third score"):
-        list(likeliest([b"a ||| x ||| 1\n"] * 2, frozenset([b"a"]), 1, Path("table")))
 
 
 def test_a_system_and_what_the_test_text_needs_of_it(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_scores_are_those_of_the_command(
 @pytest.mark.parametrize(
     ("sentences", "options", "kind", "message"),
     [
-        ("le chien", {}, TypeError, "sentences: is one text; give a list of sentences"),
+        ("le chien", {}, TypeError, "sentence: is one text; give a list"),
         ([3], {}, TypeError, "sentence 1: is of type int; give str or bytes"),
         ([], {}, phrasescore.UserError, "sentences: is empty"),
         (["a\nb"], {}, phrasescore.UserError, "sentence 1: has a line end"),

@@ -18,6 +18,7 @@ from phrasescore.errors import UserError
 from phrasescore.lm import lm_scorer as scorer_module
 from phrasescore.lm.lm_scorer import NeuralLmScorer
 from phrasescore.lm.ngram_cache import NgramCache
+from phrasescore.vocabulary import END
 from tests.conftest import DATA, MINI
 from tests.counting import count_rows
 from tests.lm.conftest import ARPA
@@ -31,7 +32,7 @@ def all_words(scorer: NeuralLmScorer) -> list[int]:
     unigrams = ARPA.read_text().split("\\1-grams:\n")[1].split("\n\n")[0].splitlines()
     words = {line.split("\t")[1].encode() for line in unigrams} | set(scorer.model.vocabulary.known_words)
     words -= {b"<s>", b"</s>", b"<unk>"}
-    return [scorer.end, *map(scorer.word_id, sorted(words)), scorer.word_id(b"unheard-of")]
+    return [END, *map(scorer.word_id, sorted(words)), scorer.word_id(b"unheard-of")]
 
 
 def test_the_probabilities_of_all_words_sum_to_one(make_scorer: MakeScorer) -> None:
@@ -173,8 +174,8 @@ def test_a_network_that_gives_no_log_probabilities_is_rejected(
         scorer.sentence_log_probs, [[b"un", b"chien", b"nulle-part"]], unnormalised=unnormalised
     )
     if is_of_ngrams:
-        context_Qc = np.full((1, scorer.order - 1), scorer.start)
-        log_probs = partial(scorer.log_probs, context_Qc, np.array([scorer.end]), unnormalised=unnormalised)
+        context_Qc = np.full((1, scorer.order - 1), END)
+        log_probs = partial(scorer.log_probs, context_Qc, np.array([END]), unnormalised=unnormalised)
     with torch.no_grad():
         scorer.model.network.softmax.words.bias.fill_(40.0)
     assert (log_probs()[0] > 0) == unnormalised

@@ -17,6 +17,7 @@ import numpy as np
 from moses_integration.decoder.phrases import Words
 from phrasescore.device import choose_device
 from phrasescore.lm.lm_scorer import NeuralLmScorer
+from phrasescore.vocabulary import END
 from tests.moses_integration.decoder.small_system import Reordering, SmallSystem
 
 CLASSES = {
@@ -167,12 +168,12 @@ def neural_log_probability(scorer: NeuralLmScorer, sentence: Words, derivation: 
     """Return ln p of a derivation."""
     words = [scorer.word_id(word) for phrase in derivation for word in phrase.words]
     positions = [position for phrase in derivation for position in affiliated(phrase)]
-    ids = [scorer.start] * (scorer.order - 1) + words
+    ids = [END] * (scorer.order - 1) + words
     contexts = [
         [*source_window(scorer, sentence, position), *ids[number : number + scorer.order - 1]]
         for number, position in enumerate([*positions, len(sentence)])
     ]
-    return float(scorer.log_probs(np.array(contexts), np.array([*words, scorer.end])).sum())
+    return float(scorer.log_probs(np.array(contexts), np.array([*words, END])).sum())
 
 
 def affiliated(phrase: Phrase) -> list[int]:

@@ -85,7 +85,7 @@ def test_the_features_and_weights_that_moses_shows(tmp_path: Path) -> None:
     assert [one.label for one in model.features] == [label.removesuffix("=") for label, *_ in lines]
     for feature, (_, *shown) in zip(model.features, lines, strict=True):
         if feature.tuneable:
-            assert model.weights()[feature.label] == [float(weight) for weight in shown]
+            assert model.weights_F[model.columns[feature.label]].tolist() == [float(weight) for weight in shown]
         else:
             assert shown == ["UNTUNEABLE"]
 

@@ -64,7 +64,7 @@ def test_features_with_a_state_come_first() -> None:
 
 def test_labels_and_weights_that_are_not_given() -> None:
     model = declare_model(ini_of("Distortion", "Distortion", "WordPenalty name=Words", weights="Distortion1= 0.5"))
-    assert model.weights() == {
+    assert {label: model.weights_F[columns].tolist() for label, columns in model.columns.items()} == {
         "Distortion0": [1.0],
         "Distortion1": [0.5],
         "UnknownWordPenalty0": [1.0],
@@ -101,7 +101,7 @@ def test_a_feature_that_is_not_to_be_tuned() -> None:
 )
 def test_widths_of_reordering_types(kind: str, width: int) -> None:
     model = declare_model(ini_of(f"LexicalReordering type={kind} path=reordering {FACTORS}"))
-    assert len(model.weights()["LexicalReordering0"]) == width
+    assert len(model.weights_F[model.columns["LexicalReordering0"]]) == width
 
 
 @pytest.mark.parametrize(
