@@ -206,27 +206,3 @@ def test_a_library_that_is_not_installed(library: str, arguments: list[str | Pat
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, check=False, env=environment(), cwd=tmp_path)
     assert "; pip install " in sentence_of(done.returncode, done.stderr)
-
-
-def test_wrong_usage_is_exit_code_2(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    texts = ["--source", "a", "--target", "b"]
-    for arguments in (
-        [],
-        ["fly"],
-        ["build", "-o", "x"],
-        ["build", *texts, "-o", "x", "--order", "9"],
-        ["build", *texts, "-o", "x", "--longest-phrase", "0"],
-        ["build", *texts, "-o", "x", "--aligner", "giza"],
-        ["decode"],
-        ["tune", "i", "--source", "a", "--reference", "b", "-o", "c", "--restarts", "-1"],
-        ["evaluate", "a", "--reference", "b", "--seed", "-3"],
-        ["add-column", "i", "--table", "t", "--weight", "nan", "-o", "o"],
-    ):
-        with pytest.raises(SystemExit) as end:
-            main(arguments)
-        assert end.value.code == 2, arguments
-        assert "usage: phrasescore-smt" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
