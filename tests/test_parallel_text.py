@@ -108,9 +108,3 @@ def test_another_encoding_is_a_warning_and_an_error_for_validation(tmp_path: Pat
     known = data.source_vocabulary, data.target_vocabulary
     with pytest.raises(UserError, match="source: line 1: is not UTF-8"):
         read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), known)
-
-
-def test_a_text_in_utf_16_is_an_error(text: ParallelText, tmp_path: Path) -> None:
-    text.source.write_text(SOURCE, "utf-16")
-    with pytest.raises(UserError, match="source: line 1: has a NUL"):
-        read_sentences(text, tmp_path, DataConfig(), SentenceConfig())
