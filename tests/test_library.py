@@ -266,6 +266,8 @@ def test_annotating_without_a_folder_or_processes_is_rejected(
         ({"on_error": "skip"}, "on_error is 'skip'; choose one of stop, keep"),
         ({"shard": (1, 2)}, "shard is (1, 2); give a text"),
         ({"shard": "3/2"}, "shard: 3/2 is not a shard and a number of shards, as 3/16; shards count from 1"),
+        ({"shard": "0/2"}, "shard: 0/2 is not a shard and a number of shards"),
+        ({"shard": "x/2"}, "shard: x/2 is not a shard and a number of shards"),
         ({"processes": 2, "scheduler": "tcp://node1:8786"}, "processes and scheduler: are both given; leave one out"),
         ({"replace_last": 1}, "replace_last is 1; give a text"),
         ({"columns": "score"}, "columns is 'score'; give a list"),
