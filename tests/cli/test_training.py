@@ -125,13 +125,8 @@ def test_settings_of_a_file_without_effect_are_rejected(
 def test_the_context_that_attention_takes_the_place_of() -> None:
     with pytest.raises(UsageError, match="`feed_context`: has no effect with attention before the step"):
         settings(
-            "t",
-            "--set",
-            "model.attention=general",
-            "--set",
-            "model.attention_order=before",
-            "--set",
-            "model.feed_context=false",
+            *("t", "--set", "model.attention=general", "--set", "model.attention_order=before"),
+            *("--set", "model.feed_context=false"),
         )
 
 

@@ -211,15 +211,8 @@ def test_the_picture_shows_where_attention_looked(translate: Run, copier: Path, 
 def test_an_impossible_picture_is_rejected_before_the_work(
     translate: Run, copier: Path, picture: str, message: str
 ) -> None:
-    options: list[str | Path] = [
-        "-m",
-        copier,
-        "-o",
-        translate.folder / "out",
-        "--attention",
-        translate.folder / picture,
-    ]
-    assert message in translate.error("translate", "text-that-is-not-there", *options)
+    outputs = ("-o", translate.folder / "out", "--attention", translate.folder / picture)
+    assert message in translate.error("translate", "text-that-is-not-there", "-m", copier, *outputs)
     assert not (translate.folder / "out").exists()
 
 
@@ -308,7 +301,7 @@ def test_errors_of_training_on_sentences(translate: Run, options: list[str], mes
     (translate.folder / "B").write_text("a b\nc d\n")
     (translate.folder / "T").write_text("[sentences]\nmin_count = 2\n")
     options = [str(translate.folder / option) if option in "ABT" else option for option in options]
-    assert message in translate.error("train", *options, "-o", translate.folder / "model", *OPTIONS, code=code)
+    assert message in translate.error("train", *options, "-o", translate.folder / "model", *OPTIONS.split(), code=code)
 
 
 def test_a_terminal_is_answered_line_by_line(copier: Path) -> None:

@@ -97,20 +97,9 @@ def test_the_way_of_the_readme_with_the_best_column(
     shutil.copytree(plain_system.parent, folder)
     for side in ("en", "fr"):
         shutil.copy(plain_texts / f"dev.{side}", folder / f"test.{side}")
-    small = [
-        "--hidden",
-        "16",
-        "--set",
-        "model.embedding=8",
-        "--set",
-        "model.output_rank=8",
-        "--max-updates",
-        "20",
-        "--device",
-        "cpu",
-    ]
+    small = "--hidden 16 --set model.embedding=8 --set model.output_rank=8 --max-updates 20 --device cpu"
     embedded = ["--toolkit", "embedded"]
-    less = {"train": small, "tune": [*QUICK, *embedded], "decode": embedded}
+    less = {"train": small.split(), "tune": [*QUICK, *embedded], "decode": embedded}
     section = README.read_text().split("\n## +CTX in five commands\n")[1]
     build, *commands = section.split("```sh\n")[1].split("```")[0].splitlines()
     assert shlex.split(build)[:2] == ["phrasescore-smt", "build"]
