@@ -120,11 +120,6 @@ def test_a_useless_dev_set_is_reported(
     reference, tuned = tmp_path / "dev.fr", tmp_path / "tuned.ini"
     texts = ["--source", str(plain_texts / "dev.en"), "--reference", str(reference)]
     tune = ["tune", str(plain_system / "moses.ini"), *texts, *QUICK, "--toolkit", "embedded", "-o", str(tuned)]
-    reference.write_text("x\n" * 11)
-    assert main(tune) == 1
-    assert f"{plain_texts}/dev.en: has 12 lines but {reference} has 11; give " in capsys.readouterr().err
-    assert main([*tune, "--reference", str(reference), str(plain_texts / "dev.fr")]) == 1
-    assert f"{plain_texts}/dev.fr: has 12 lines but {reference} has 11; give " in capsys.readouterr().err
     reference.write_text("x\n" * 12)
     assert main(tune) == 0
     assert "dev BLEU is 0, since no translation shares 4 words in a row with its reference" in capsys.readouterr().err
