@@ -507,22 +507,6 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "option"),
-    [
-        ("--preset plain --set model.maxout=5", "maxout"),
-        ("--preset plain --set model.summary=true", "summary"),
-        ("--set model.feed_word=false --set training.teacher_forcing=0.5", "teacher_forcing"),
-        ("--set training.schedule=constant --set training.final_rate=0.5", "final_rate"),
-    ],
-)
-def test_options_of_training_that_would_change_nothing(tmp_path: Path, options: str, option: str) -> None:
-    done = run("train", MINI / "phrase-table.gz", "-o", tmp_path / "rnn", *options.split())
-    assert done.returncode == 2
-    assert re.search(rf"`{option}`: has no effect with.*; leave it out", done.stderr.decode())
-    assert not (tmp_path / "rnn").exists()
-
-
-@pytest.mark.parametrize(
     "arguments",
     [
         ("train", "--source", "-", "--target", "-", "-o", "rnn"),
