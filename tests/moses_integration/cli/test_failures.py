@@ -202,7 +202,6 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
             f"own.gz: has 4 scores per line, but {INI} has num-features=4 and 1 to be added; run `phrasescore "
             f"annotate` on the table that {INI} names, and give its output",
         ),
-        (["add-column", INI, "--table", "FOLDER/two", "-o", "FOLDER/o"], "two: line 1: has 1 field"),
         (
             ["tune", "FOLDER/overriding.ini", "--source", "x", "--reference", "y", "-o", "FOLDER/tuned.ini"],
             "overriding.ini: line 38: [weight-overwrite] overrides [weight]; move its weights there",
@@ -212,10 +211,6 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
             "FOLDER/old.ini: line 2: [ttable-file] belongs to the format before 2013; convert the file with Moses' "
             "`scripts/training/convert-moses-ini-to-v2.perl < OLD > NEW`, and add the weight of [weight-p], which "
             "the script drops",
-        ),
-        (
-            [*DECODE, "FOLDER/pipe", "--source", "FOLDER/two"],
-            "pipe: is a folder, a pipe or a device; give the moses.ini",
         ),
         (
             ["add-column", INI, "--table", "x", "--feature", "TM", "-o", "FOLDER/o"],
