@@ -6,19 +6,10 @@ import random
 from pathlib import Path
 
 _LETTERS = "abcdefgh"
-OPTIONS = [
-    "--hidden",
-    "32",
-    "--set",
-    "model.embedding=16",
-    "--dropout",
-    "0",
-    "--batch-size",
-    "64",
-    "--learning-rate",
-    "0.01",
-]
-OPTIONS += ["--epochs", "8", "--set", "training.warmup_updates=20", "--device", "cpu", "--precision", "fp32", "-q"]
+OPTIONS = (
+    "--hidden 32 --set model.embedding=16 --dropout 0 --batch-size 64 --learning-rate 0.01 --epochs 8 "
+    "--set training.warmup_updates=20 --device cpu --precision fp32 -q"
+)
 
 
 def write_sentences(folder: Path, name: str, number: int, seed: int) -> tuple[Path, Path]:

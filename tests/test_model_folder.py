@@ -100,20 +100,42 @@ def test_a_description_that_the_weights_were_not_trained_with(tmp_path: Path) ->
     save_pair_model(tmp_path)
     path = tmp_path / "config.json"
     description = json.loads(path.read_bytes())
-    changed = {
-        "model": {**description["model"], "reverse_source": True},
-        "direction": "source-given-target",
-        "factors": [1],
-    }
-    for changes in ({key: value} for key, value in changed.items()):
-        path.write_text(json.dumps({**description, **changes}))
+    changed: list[tuple[str, object]] = [
+        ("model", {**description["model"], "reverse_source": True}),
+        ("model", 5),
+        ("direction", "source-given-target"),
+        ("factors", [1]),
+        ("source_vocabulary", 3),
+        ("target_vocabulary", {"sha256": None}),
+    ]
+    for key, value in changed:
+        path.write_text(json.dumps({**description, key: value}))
         with pytest.raises(
-            UserError, match=r"config\.json: does not describe the network whose weights lie beside it;"
+            UserError, match=r"config\.json: does not describe the network whose weights lie beside it; copy"
         ):
+            load_model(tmp_path)
+    for plugins in ("unit.py", [{"path": "unit.py"}]):
+        path.write_text(json.dumps({**description, "plugins": plugins}))
+        with pytest.raises(UserError, match=r"config\.json: does not describe a network; copy"):
             load_model(tmp_path)
     # A plugin file may change without effect on the results, see docs/plugins.md.
     path.write_text(json.dumps({**description, "plugins": [{"path": "unit.py", "sha256": "0"}]}))
     load_model(tmp_path)
+
+
+def test_weights_that_are_missing(tmp_path: Path) -> None:
+    """Training creates an empty record before the first weights."""
+    save_pair_model(tmp_path)
+    (tmp_path / "weights.safetensors").unlink()
+    for record, message in (
+        (None, r"has no weights\.safetensors yet; let `train` reach"),
+        ("", r"has no weights\.safetensors yet; let `train` reach"),
+        ("{}\n", r"has lost its weights\.safetensors; copy"),
+    ):
+        if record is not None:
+            (tmp_path / "metrics.jsonl").write_text(record)
+        with pytest.raises(UserError, match=message):
+            load_model(tmp_path)
 
 
 def test_weights_of_another_network(tmp_path: Path) -> None:

@@ -10,14 +10,9 @@ from pathlib import Path
 import pytest
 
 from moses_integration.building.aligned_corpus import read_aligned_corpus
-from moses_integration.building.language_model import estimate_embedded
-from moses_integration.building.preparation import SystemText, TextSettings
-from moses_integration.metrics import measure
-from moses_integration.tuning.bleu import read_references
 from phrasescore import text
 from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE
-from phrasescore.lm.ngrams import read_text
 from phrasescore.scoring.annotate_config import phrases_in_texts
 from phrasescore.text import chunks, lines_of, parallel_lines, text_lines, utf8_lines
 from phrasescore.vocabulary import count_words
@@ -118,44 +113,25 @@ def test_chunks_are_bounded_by_items_and_by_bytes(monkeypatch: pytest.MonkeyPatc
     assert list(chunks(pairs, 3)) == [pairs[:2], pairs[2:]]
 
 
-def _prepared(raw: Path, output: Path) -> bytes:
-    SystemText(output.parent, TextSettings("en", "fr", casing="lower")).prepare("source", raw, output)
-    return output.read_bytes()
-
-
-def _ngrams(text: Path, output: Path) -> bytes:
-    estimate_embedded(text, output, 2)
-    return output.read_bytes()
-
-
-READ_BY: dict[str, Callable[[Path], object]] = {
+OTHER_READERS: dict[str, Callable[[Path], object]] = {
     "train --set data.source_corpus": count_words,
     "annotate --only-sources-in": lambda path: phrases_in_texts([path]),
-    "lm train": lambda path: read_text(path).target.counts(),
-    "build": lambda path: list(parallel_lines(path, path)),
-    "prepare": lambda path: _prepared(path, path.with_name("out")),
-    "extract": lambda path: read_aligned_corpus(path, path, path),
-    "n-grams": lambda path: _ngrams(path, path.with_name("out")),
-    "evaluate": lambda path: measure(path, [path.with_name("text")]),
-    "tune": lambda path: read_references([path]),
+    "build --alignment": lambda path: read_aligned_corpus(path, path, path),
 }
+"""Readers of texts of which `TEXTS` in tests/faults/test_directed.py has no case."""
 
 
-@pytest.mark.parametrize("reader", READ_BY)
-def test_every_reader_of_texts_rejects_utf_16(tmp_path: Path, reader: str) -> None:
-    path = tmp_path / "text"
-    path.write_bytes("le chat\n".encode("utf-16-le"))
+@pytest.mark.parametrize("reader", OTHER_READERS)
+def test_other_readers_know_the_encodings(tmp_path: Path, reader: str) -> None:
+    """A byte order mark changes nothing, and UTF-16 is rejected."""
+    path, read, content = tmp_path / "text", OTHER_READERS[reader], b"0-0\n" * 2
+    path.write_bytes(content)
+    expected = repr(read(path))
+    path.write_bytes(b"\xef\xbb\xbf" + content)
+    assert repr(read(path)) == expected
+    path.write_bytes(content.decode().encode("utf-16-le"))
     with pytest.raises(UserError, match="line 1: has a NUL"):
-        READ_BY[reader](path)
-
-
-@pytest.mark.parametrize("reader", READ_BY)
-def test_a_byte_order_mark_changes_nothing(tmp_path: Path, reader: str) -> None:
-    path, marked = tmp_path / "text", tmp_path / "marked"
-    path.write_bytes(b"0-0\n" * 2)
-    marked.write_bytes(b"\xef\xbb\xbf" + b"0-0\n" * 2)
-    first, second = (READ_BY[reader](one) for one in (path, marked))
-    assert repr(first) == repr(second)
+        read(path)
 
 
 @pytest.mark.parametrize(("marked", "lines", "is_reported"), [(3, 60, True), (3, 61, False), (2, 10, False)])

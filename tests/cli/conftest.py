@@ -16,13 +16,7 @@ def copier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("copier")
     source, target = write_sentences(folder, "train", 1600, seed=1)
     other_source, other_target = write_sentences(folder, "valid", 100, seed=2)
-    arguments = ["train", "--source", source, "--target", target, "--validation-source", other_source]
-    arguments += [
-        "--validation-target",
-        other_target,
-        "-o",
-        folder / "model",
-        *OPTIONS,
-    ]
+    arguments = ["train", "--source", source, "--target", target, "-o", folder / "model", *OPTIONS.split()]
+    arguments += ["--validation-source", other_source, "--validation-target", other_target]
     assert main([str(argument) for argument in arguments]) == 0
     return folder / "model"

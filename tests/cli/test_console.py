@@ -243,13 +243,18 @@ def test_wrong_usage_on_a_full_standard_error_where_python_lets_its_error_throug
     assert ended.value.code == 2
 
 
-def test_a_full_standard_output_is_reported() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [(["--version"], "phrasescore"), (["check", str(MINI / "phrase-table.gz")], "phrasescore check")],
+)
+def test_a_full_standard_output_is_reported(arguments: list[str], command: str) -> None:
     with Path("/dev/full").open("wb") as full:
-        command = ["phrasescore", "--version"]
-        process = ForkedPopen(command, ENVIRONMENT, stdout=full.fileno(), stderr=subprocess.PIPE)
+        process = ForkedPopen(["phrasescore", *arguments], ENVIRONMENT, stdout=full.fileno(), stderr=subprocess.PIPE)
     _, messages = process.communicate()
     assert process.returncode == 1
-    assert messages.startswith(b"phrasescore: standard output or a temporary file: cannot be written (No space left")
+    message = f"{command}: standard output or a temporary file: cannot be written (No space left"
+    assert messages.decode().startswith(message)
+    assert messages.count(b"\n") == 1
 
 
 def test_signals_that_are_passed_on_may_come_twice() -> None:

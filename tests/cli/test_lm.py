@@ -164,29 +164,11 @@ def test_texts_in_another_encoding(folder: Path, tmp_path: Path, capfd: pytest.C
     validating = ["--validation", str(latin), "-o", str(tmp_path / "model"), "--device", "cpu"]
     assert main(["lm", "train", str(MINI / "test.fr"), *OPTIONS.split(), *validating]) == 1
     assert f"{latin}: line 2: is not UTF-8" in capfd.readouterr().err
-    text.write_text("la lettre", "utf-16")
-    assert main(["lm", "train", str(text), "-o", str(tmp_path / "model"), "--device", "cpu"]) == 1
-    assert f"{text}: line 1: has a NUL, as UTF-16" in capfd.readouterr().err
 
 
 def test_a_model_of_another_kind(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lm", "score", str(MINI / "test.fr"), "-m", str(DATA / "stored-model")]) == 1
     assert "a network of the kind encoder-decoder" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("", "required: COMMAND"),
-        ("score", "required: -m"),
-        ("score -m x --interpolate most", "--interpolate: `most` is not a number"),
-    ],
-)
-def test_wrong_usage_is_exit_code_2(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["lm", *arguments.split()])
-    assert end.value.code == 2
-    assert message in capsys.readouterr().err
 
 
 def test_training_without_a_budget_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,12 +15,14 @@ from phrasescore.cli.parser import CommandParser
 from tests.cli.running import ENVIRONMENT, run
 
 TRAIN = "train [TABLE] [options] -o FOLDER"
+BUILD = "build [options] --source TEXT --target TEXT -o FOLDER"
 DID_YOU_MEAN_HIDDEN = " train: --hiden: is not an option; did you mean `--hidden`?"
 
 
 @pytest.mark.parametrize(
     ("arguments", "usage", "sentence"),
     [
+        ("", "[options] COMMAND ...", ": the following arguments are required: COMMAND"),
         ("trian", "[options] COMMAND ...", ": COMMAND: `trian` is not a valid choice; did you mean `train`?"),
         ("train t --hiden 3", TRAIN, DID_YOU_MEAN_HIDDEN),
         ("train t -o f --hiden=3", TRAIN, DID_YOU_MEAN_HIDDEN),
@@ -47,6 +49,7 @@ DID_YOU_MEAN_HIDDEN = " train: --hiden: is not an option; did you mean `--hidden
         ),
         ("train t -o f --hidden 64 --seed 1 --hidden=32", TRAIN, " train: --hidden: is given twice; give it once"),
         ("train t -o f -of", TRAIN, " train: -o/--output: is given twice; give it once"),
+        ("lm", "lm [options] COMMAND ...", " lm: the following arguments are required: COMMAND"),
         ("lm trian", "lm [options] COMMAND ...", " lm: COMMAND: `trian` is not a valid choice; did you mean `train`?"),
     ],
 )
@@ -77,20 +80,41 @@ def test_every_program_and_command_has_the_rule(command: str, capsys: pytest.Cap
     assert "is given twice; give it once" in capsys.readouterr().err
 
 
-def test_wrong_usage_of_the_toolkit(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        smt(["rescore", "-o", "o", "--wieghts", "w"])
-    assert capsys.readouterr().err == (
-        "usage: phrasescore-smt rescore [options] --nbest FILE --source TEXT -o FILE "
-        "(--reference TEXT [TEXT ...] | --weights FILE)\n"
-        "phrasescore-smt rescore: --wieghts: is not an option; did you mean `--weights`?\n"
-    )
-
-
-def test_a_number_below_zero_is_no_option(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        smt(["tune", "i", "--source", "s", "--reference", "r", "-o", "o", "--restarts", "-1"])
-    assert "--restarts: is -1; give at least 0" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("arguments", "usage", "sentence"),
+    [
+        ("", "[options] COMMAND ...", ": the following arguments are required: COMMAND"),
+        (
+            "rescore -o o --wieghts w",
+            "rescore [options] --nbest FILE --source TEXT -o FILE (--reference TEXT [TEXT ...] | --weights FILE)",
+            " rescore: --wieghts: is not an option; did you mean `--weights`?",
+        ),
+        ("build --source a --target b -o o --order 9", BUILD, " build: --order: is 9; give at most 6"),
+        (
+            "build --source a --target b -o o --longest-phrase 0",
+            BUILD,
+            " build: --longest-phrase: is 0; give at least 1",
+        ),
+        # A number below zero is no option.
+        (
+            "tune i --source s --reference r -o o --restarts -1",
+            "tune INI [options] --source TEXT --reference TEXT [TEXT ...] -o INI",
+            " tune: --restarts: is -1; give at least 0",
+        ),
+        (
+            "add-column i --table t -o o --weight nan",
+            "add-column INI [options] --table TABLE -o INI",
+            " add-column: --weight: `nan` is not a number; give one",
+        ),
+    ],
+)
+def test_wrong_usage_of_the_toolkit(
+    arguments: str, usage: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        smt(arguments.split())
+    assert end.value.code == 2
+    assert capsys.readouterr().err == f"usage: phrasescore-smt {usage}\nphrasescore-smt{sentence}\n"
 
 
 def test_help_begins_with_the_most_used_options() -> None:
@@ -170,11 +194,7 @@ def test_help_needs_no_library(program: str, commands: set[str]) -> None:
 
 @pytest.mark.parametrize(
     ("program", "page"),
-    [
-        ("phrasescore", "docs/commands.md"),
-        ("phrasescore lm train", "docs/commands.md#lm-train"),
-        ("python -m experiments.speed", "docs/experiments.md"),
-    ],
+    [("phrasescore", "docs/commands.md"), ("python -m experiments.speed", "docs/experiments.md")],
 )
 def test_the_help_ends_with_its_page(program: str, page: str) -> None:
     assert CommandParser(prog=program).format_help().endswith(f"\ndocumentation: {page}\n")

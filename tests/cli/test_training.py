@@ -98,41 +98,27 @@ def test_a_preset_of_subwords_is_for_parallel_text(data: str) -> None:
         settings(*data.split(), "--preset", "transformer")
 
 
+ATTENTION_BEFORE = "--set model.attention=general --set model.attention_order=before"
+
+
 @pytest.mark.parametrize(
-    ("lines", "options", "message"),
+    ("options", "message"),
     [
-        (
-            "[training]\npairs_a_sentence = 8",
-            ["t"],
-            "`pairs_a_sentence`: has no effect without a word",
-        ),
-        (
-            "[training]\nschedule = 'constant'\nfinal_rate = 0.7",
-            ["t"],
-            "`final_rate`: has no effect with `schedule` constant",
-        ),
-        ("[model]\nmaxout = 9", ["t"], "`maxout`: has no effect with `readout` att"),
+        ("--preset plain --set model.maxout=5", "`maxout`: has no effect with `readout` state; leave it out"),
+        ("--preset plain --set model.summary=true", "`summary`: has no effect with"),
+        ("--set model.feed_word=false --set training.teacher_forcing=0.5", "`teacher_forcing`: has no effect with"),
+        (f"{ATTENTION_BEFORE} --set model.feed_context=false", "`feed_context`: has no effect with attention before"),
     ],
 )
-def test_settings_of_a_file_without_effect_are_rejected(
-    tmp_path: Path, lines: str, options: list[str], message: str
-) -> None:
-    (tmp_path / "settings.toml").write_text(lines)
+def test_settings_without_effect_are_rejected(options: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        settings(*options, "--config", str(tmp_path / "settings.toml"))
+        settings("t", *options.split())
 
 
-def test_the_context_that_attention_takes_the_place_of() -> None:
-    with pytest.raises(UsageError, match="`feed_context`: has no effect with attention before the step"):
-        settings(
-            "t",
-            "--set",
-            "model.attention=general",
-            "--set",
-            "model.attention_order=before",
-            "--set",
-            "model.feed_context=false",
-        )
+def test_settings_of_a_file_without_effect_are_rejected(tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text("[training]\nschedule = 'constant'\nfinal_rate = 0.7")
+    with pytest.raises(UsageError, match="`final_rate`: has no effect with `schedule` constant"):
+        settings("t", "--config", str(tmp_path / "settings.toml"))
 
 
 @pytest.mark.parametrize("other", ["--hidden=9", "--set model.hidden=9"])

@@ -57,16 +57,9 @@ def snakemake(folder: Path, *arguments: str) -> str:
     """Run the workflow; return its output. Skips the test if Snakemake is not installed."""
     if find_spec("snakemake") is None:
         pytest.skip("needs Snakemake, which the extra `wmt14` installs")
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--snakefile",
-        str(WORKFLOW / "Snakefile"),
-        "--directory",
-        str(folder),
-    ]
-    done = subprocess.run([*command, "--cores", "2", *arguments], capture_output=True, text=True, check=False)
+    workflow = ["--snakefile", str(WORKFLOW / "Snakefile"), "--directory", str(folder)]
+    command = [sys.executable, "-m", "snakemake", *workflow, "--cores", "2", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 

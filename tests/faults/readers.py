@@ -22,7 +22,6 @@ from xopen import xopen
 
 _MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
 _NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-_ALIGNMENT = re.compile(rb"\d+-\d+")
 
 
 class RefusedError(ValueError):

@@ -204,7 +204,7 @@ def hidden_files(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.name.startswith(".")]
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o664])
 def test_the_permissions_are_those_of_the_old_file(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "out"
     path.write_text("old")

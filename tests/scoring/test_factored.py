@@ -98,15 +98,7 @@ def test_factors_that_a_table_lacks(
 
 
 def test_factors_are_for_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "text").write_bytes(b"a b\n" * 20)
-    command = [
-        "train",
-        "--source",
-        str(tmp_path / "text"),
-        "--target",
-        str(tmp_path / "text"),
-        "-o",
-        str(tmp_path / "net"),
-    ]
+    (text := tmp_path / "text").write_bytes(b"a b\n" * 20)
+    command = ["train", "--source", str(text), "--target", str(text), "-o", str(tmp_path / "net")]
     assert main([*command, "--factor", "1"]) == 2
     assert "`factor`: has no effect with parallel text" in capsys.readouterr().err

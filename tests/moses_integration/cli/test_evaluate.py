@@ -64,12 +64,9 @@ def test_tokenised_text_is_reported_in_our_words(tmp_path: Path, capsys: pytest.
 
 
 def test_translations_in_another_encoding_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Translations in another encoding give a warning; a byte order mark is not a word."""
     reference = (MINI / "dev.fr").read_text()
-    (tmp_path / "marked").write_text(reference, "utf-8-sig")
     (tmp_path / "latin").write_text(reference.replace("’", "'").replace("œ", "oe"), "latin-1")
     command = ["--reference", str(MINI / "dev.fr"), "--tokenise", "none"]
-    assert printed(capsys, tmp_path / "marked", *command)[1].split()[1] == "100.00"
     assert main(["evaluate", str(tmp_path / "latin"), *command]) == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[1].split()[1] != "100.00"

@@ -133,18 +133,8 @@ def test_a_useless_model_is_a_warning(
     nothing = PhrasePairModel(np.zeros(0, np.uint64), np.zeros(0, np.float32))
     trained = Trained(nothing, 1.0, 1e-5, 0, Quality(50.0, 50.0), Quality(50.0, 50.0))
     monkeypatch.setattr("moses_integration.expected_bleu.fitting.train", lambda *given: trained)
-    command = [
-        "expected-bleu",
-        str(TUNED),
-        "-o",
-        str(tmp_path / "model"),
-        *TEXTS,
-        "--sentences",
-        "10",
-        "--processes",
-        "1",
-    ]
-    assert main(command) == 0
+    command = ["expected-bleu", str(TUNED), "-o", str(tmp_path / "model"), *TEXTS]
+    assert main([*command, "--sentences", "10", "--processes", "1"]) == 0
     told = capsys.readouterr().err
     assert "written, 0 features" in told
     assert "the column will be 1 on every line and useless; more text may help" in told

@@ -40,26 +40,29 @@ from tests.moses_integration.conftest import write_small_dev
 from tests.moses_integration.fake_moses import fake_moses
 
 INI = str(MINI / "moses.ini")
+CPU = ["--device", "cpu", "--precision", "fp32"]
+ONE_CPU = ["--processes", "1", *CPU]
+SHARED = ["--prepared", "-q", *ONE_CPU]
 ALONE = ["--toolkit", "embedded", "--processes", "1", "--prepared", "-q"]
-EMBEDDED = [*ALONE, "--device", "cpu", "--precision", "fp32"]
+EMBEDDED = ["--toolkit", "embedded", *SHARED]
 QUICK = ["--iterations", "2", "--restarts", "2", "--nbest", "20"]
-SMALL = [
-    "--hidden",
-    "16",
-    "--set",
-    "model.embedding=8",
-    "--set",
-    "model.output_rank=8",
-    "--max-updates",
-    "20",
-    "--learning-rate",
-    "0.01",
-]
+SMALL = "--hidden 16 --set model.embedding=8 --set model.output_rank=8 --max-updates 20 --learning-rate 0.01 -q"
+SMALL_LM = "--order 3 --set model.embedding=4 --set model.first_hidden=4 --set model.second_hidden=4 --epochs 1 -q"
 
 
 def train(folder: Path, *options: str, source: Path = MINI / "train.en") -> None:
     texts = [f"--source={source}", f"--target={MINI / 'train.fr'}", f"--alignment={MINI / 'train.align'}"]
-    assert phrasescore(["train", *texts, "-o", str(folder), *SMALL, "--device", "cpu", "-q", *options]) == 0
+    assert phrasescore(["train", *texts, "-o", str(folder), *SMALL.split(), "--device", "cpu", *options]) == 0
+
+
+def train_language_model(folder: Path) -> None:
+    train_it = ["lm", "train", str(MINI / "dev.fr"), "-o", str(folder)]
+    assert phrasescore([*train_it, *SMALL_LM.split(), "--device", "cpu"]) == 0
+
+
+def text_table(text: Path | str, folder: Path, ini: Path | str = INI) -> list[str]:
+    """Return the command that writes the tables of a text."""
+    return ["text-table", str(ini), "--source", str(text), "--prepared", "-o", str(folder)]
 
 
 @pytest.fixture(scope="session")
@@ -152,27 +155,13 @@ def test_faults_are_at_the_lines_that_the_user_knows(
     faulty.write_text("".join([*lines, "\n[stack]\nmany\n"]))
     source, reference = map(str, small_dev)
     options = ["--source", source, "--reference", reference, "--in-context", str(network), "--toolkit", toolkit]
-    shared = ["--prepared", "-q", "--processes", "1", "--device", "cpu", "--precision", "fp32"]
-    model = tmp_path / "cslm"
-    small = [
-        "--order",
-        "3",
-        "--set",
-        "model.embedding=4",
-        "--set",
-        "model.first_hidden=4",
-        "--set",
-        "model.second_hidden=4",
-        "--epochs",
-        "1",
-    ]
-    assert phrasescore(["lm", "train", str(MINI / "dev.fr"), "-o", str(model), *small, "--device", "cpu", "-q"]) == 0
+    train_language_model(tmp_path / "cslm")
     expected = f"{faulty}: line {len(lines) + 3}: [stack]: `many` is not a whole number"
     for command in (["tune", str(faulty), "-o", str(tmp_path / "tuned.ini")], ["estimate-gain", str(faulty)]):
-        assert main([*command, *options, *shared]) == 1
+        assert main([*command, *options, *SHARED]) == 1
         assert expected in capsys.readouterr().err
     faulty.write_text("".join([*lines, "\n[weight]\nNoSuch0= 1\n"]))
-    assert main(["add-lm", str(faulty), "--model", str(model), "-o", str(tmp_path / "lm.ini")]) == 1
+    assert main(["add-lm", str(faulty), "--model", str(tmp_path / "cslm"), "-o", str(tmp_path / "lm.ini")]) == 1
     assert f"{faulty}: line {len(lines) + 3}: the weights of `NoSuch0` have no feature" in capsys.readouterr().err
 
 
@@ -186,19 +175,7 @@ def test_the_table_of_a_text_translates_as_the_command_does(
     assert len(translations.splitlines()) == 12
     assert MARK not in translations + lists.read_bytes()
     assert len(next(iter(read_nbest(lists))).features()["TranslationModel0"]) == 5
-    index = [
-        "text-table",
-        str(tuned),
-        "--source",
-        str(source),
-        "--prepared",
-        "-o",
-        str(folder),
-        "--processes",
-        "1",
-        "-q",
-    ]
-    assert main([*index, "--device", "cpu", "--precision", "fp32"]) == 0
+    assert main([*text_table(source, folder, tuned), "-q", *ONE_CPU]) == 0
     out = tmp_path / "out"
     assert main(["decode", f"{folder}/moses.ini", "--source", f"{folder}/text", "-o", str(out), *ALONE]) == 0
     assert main(["strip-tags", str(out)]) == 0
@@ -240,15 +217,14 @@ def test_moses_tunes_as_we_do_and_by_hand(
     A user may run Moses on the files that `text-table` writes.
     """
     source, reference = map(str, small_dev)
-    quick = ["--prepared", "-q", "--processes", "1", "--device", "cpu", "--precision", "fp32"]
     context = ["--in-context", str(network)]
     tune = ["tune", INI, "--source", source, "--reference", reference, "-o", str(tmp_path / "tuned.ini"), *QUICK]
-    assert main([*tune, *context, *quick, "--toolkit", "moses"]) == 0
+    assert main([*tune, *context, *SHARED, "--toolkit", "moses"]) == 0
     outputs = []
     for toolkit in ("embedded", "moses"):
         out = tmp_path / toolkit
         decode = ["decode", str(tmp_path / "tuned.ini"), "--source", source, "-o", str(out), "--toolkit", toolkit]
-        assert main([*decode, *quick]) == 0
+        assert main([*decode, *SHARED]) == 0
         outputs.append(out.read_bytes())
     assert outputs[0] == outputs[1]
     assert outputs[0].count(b"\n") == 12
@@ -256,8 +232,8 @@ def test_moses_tunes_as_we_do_and_by_hand(
     found = with_columns(MosesIni.read(tmp_path / "tuned.ini"))
     found.write(tmp_path / "found.ini")
     indexed = tmp_path / "indexed"
-    index = ["text-table", INI, "--source", source, "-o", str(indexed), "--weights", str(tmp_path / "found.ini")]
-    assert main([*index, *context, *quick]) == 0
+    index = [*text_table(source, indexed), "-q", "--weights", str(tmp_path / "found.ini")]
+    assert main([*index, *context, *ONE_CPU]) == 0
     command = [str(moses_home / "bin/moses"), "-f", str(indexed / "moses.ini"), "-v", "0"]
     said = subprocess.run(command, input=(indexed / "text").read_bytes(), capture_output=True, check=True).stdout
     (tmp_path / "said").write_bytes(said.replace(b" \n", b"\n"))
@@ -281,8 +257,7 @@ def test_the_column_is_what_the_network_says_in_the_sentence(
     train(network, *options)
     sentences = (MINI / "dev.en").read_bytes().splitlines()[:3]
     text.write_bytes(b"\n".join(sentences) + b"\n")
-    index = ["text-table", INI, "--source", str(text), "--prepared", "-o", str(folder), "--in-context", str(network)]
-    assert main([*index, "--processes", "1", "-q", "--device", "cpu", "--precision", "fp32"]) == 0
+    assert main([*text_table(text, folder), "--in-context", str(network), "-q", *ONE_CPU]) == 0
     scorer = load_scorer(network, device="cpu", precision="fp32")
     named = [line.split() for line in (folder / "text").read_bytes().splitlines()]
     checked = 0
@@ -309,11 +284,10 @@ def test_tuned_weights_choose_no_other_options(network: Path, small_dev: tuple[P
     ini = MosesIni.read(Path(INI)).with_absolute_paths()
     ini.set_argument("TranslationModel0", "table-limit", "2")
     ini.write(tmp_path / "moses.ini")
-    index = ["text-table", str(tmp_path / "moses.ini"), "--source", str(small_dev[0]), "--prepared", "-q"]
-    command = [*index, "--in-context", str(network), "--processes", "1", "--device", "cpu", "--precision", "fp32"]
 
     def options(folder: str, *more: str) -> list[list[bytes]]:
-        assert main([*command, "-o", str(tmp_path / folder), *more]) == 0
+        index = text_table(small_dev[0], tmp_path / folder, tmp_path / "moses.ini")
+        assert main([*index, "--in-context", str(network), "-q", *ONE_CPU, *more]) == 0
         lines = gzip.decompress((tmp_path / folder / "phrase-table.gz").read_bytes()).splitlines()
         return [line.split(b" ||| ")[:2] for line in lines]
 
@@ -332,8 +306,7 @@ def test_several_processes_and_several_networks(network: Path, tmp_path: Path) -
     train(other, "--seed", "7")
 
     def column(folder: str, *options: str) -> list[float]:
-        index = ["text-table", INI, "--source", str(text), "--prepared", "-o", str(tmp_path / folder), "-q", *options]
-        assert main([*index, "--device", "cpu", "--precision", "fp32"]) == 0
+        assert main([*text_table(text, tmp_path / folder), "-q", *CPU, *options]) == 0
         lines = gzip.decompress((tmp_path / folder / "phrase-table.gz").read_bytes()).splitlines()
         return [math.log(float(line.split(b" ||| ")[2].split()[4])) for line in lines]
 
@@ -379,9 +352,7 @@ def test_a_run_that_was_killed_is_resumed(
     text.write_bytes(b"".join((MINI / "dev.en").read_bytes().splitlines(keepends=True)[:9]))
 
     def place(folder: str, *more: str, code: int = 0) -> bytes:
-        command = ["text-table", INI, "--source", str(text), "--prepared", "-o", str(tmp_path / folder), *more]
-        options = ["--in-context", str(network), "--processes", "1", "--device", "cpu", "--precision", "fp32"]
-        assert main([*command, *options]) == code
+        assert main([*text_table(text, tmp_path / folder), "--in-context", str(network), *ONE_CPU, *more]) == code
         assert not list((tmp_path / folder).glob("*scores*"))
         return gzip.decompress((tmp_path / folder / "phrase-table.gz").read_bytes())
 
@@ -436,8 +407,7 @@ def test_in_context_needs_a_system_with_the_column(
         in capsys.readouterr().err
     )
     phrases = tmp_path / "phrases"
-    command = ["train", str(MINI / "phrase-table.gz"), "-o", str(phrases), *SMALL, "-q"]
-    assert phrasescore(command) == 0
+    assert phrasescore(["train", str(MINI / "phrase-table.gz"), "-o", str(phrases), *SMALL.split()]) == 0
     decode = ["decode", str(tuned), "--source", source, *EMBEDDED, "--in-context", str(phrases)]
     assert main(decode) == 1
     assert f"{phrases}: does not condition on the sentence" in capsys.readouterr().err
@@ -481,9 +451,9 @@ def test_no_output_takes_the_place_of_a_network(
 
 
 def test_a_text_without_phrases_of_the_table_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text, indexed = tmp_path / "text", str(tmp_path / "indexed")
+    text, indexed = tmp_path / "text", tmp_path / "indexed"
     text.write_text("xyzzy foo\n\n")
-    assert main(["text-table", INI, "--source", str(text), "--prepared", "-o", indexed]) == 0
+    assert main(text_table(text, indexed)) == 0
     assert f"{text}: contains no phrase of the table; prepare it like the training text\n" in capsys.readouterr().err
     decode = ["decode", f"{indexed}/moses.ini", "--source", INI, "-o", str(tmp_path / "out"), *ALONE]
     assert main(decode) == 1
@@ -507,33 +477,19 @@ def test_input_that_moses_rejects_is_rejected_before_scoring(
     lines = [line.replace("LM0", "LM_0") for line in MosesIni.read(Path(INI)).with_absolute_paths().lines]
     MosesIni(lines, "renamed").write(renamed)
     source, reference = map(str, small_dev)
-    command = [
-        "--source",
-        source,
-        "--prepared",
-        "-q",
-        "--processes",
-        "1",
-        "--toolkit",
-        "moses",
-        "--in-context",
-        str(network),
-    ]
-    tune = ["--reference", reference, "-o", str(tmp_path / "out"), *command]
+    options = ["--source", source, "-o", str(tmp_path / "out"), "--toolkit", "moses", *SHARED]
+    tune = ["--reference", reference, "--in-context", str(network), *options]
     assert main(["tune", str(renamed), *tune]) == 1
     assert re.search(
         rf"{renamed}: line \d+: mert-moses.pl cannot tune a feature called `LM_0`", capsys.readouterr().err
     )
-    assert main(["tune", INI, *tune, "--work", str(tmp_path / "w(x")]) == 1
-    assert "Moses' scripts cannot use a folder with `(` in its path" in capsys.readouterr().err
-    decode = ["decode", str(tuned), "-o", str(tmp_path / "out"), *command[:-2]]
     brackets = tmp_path / "brackets"
     brackets.write_text(small_dev[0].read_text().replace("\n", " [X]\n", 1))
-    for arguments in (["tune", INI, *tune], decode):
+    for arguments in (["tune", INI, *tune], ["decode", str(tuned), *options]):
         assert main([str(brackets) if argument == source else argument for argument in arguments]) == 1
         assert f"{brackets}: line 1: has `[X]`, which Moses takes for a non-terminal" in capsys.readouterr().err
-    assert main([*decode, "--work", str(tmp_path / "w(y")]) == 1
-    assert "Moses' scripts cannot use a folder with `(` in its path" in capsys.readouterr().err
+        assert main([*arguments, "--work", str(tmp_path / "w(x")]) == 1
+        assert "Moses' scripts cannot use a folder with `(` in its path" in capsys.readouterr().err
 
 
 def test_weights_are_for_the_network_that_they_were_sought_with(
@@ -556,12 +512,12 @@ def test_weights_are_for_the_network_that_they_were_sought_with(
     ini.write(tmp_path / "since.ini")
     for command in (
         ["decode", f"{tmp_path}/since.ini", "--source", source, "-o", out, *EMBEDDED],
-        ["text-table", f"{tmp_path}/since.ini", "--source", source, "--prepared", "-o", f"{tmp_path}/indexed", "-q"],
+        [*text_table(source, tmp_path / "indexed", tmp_path / "since.ini"), "-q"],
     ):
         assert main(command) == 1
         assert capsys.readouterr().err.endswith(rejection.format(ini=f"{tmp_path}/since.ini"))
-    index = ["text-table", INI, "--source", source, "--prepared", "-o", f"{tmp_path}/indexed", "-q"]
-    assert main([*index, "--weights", str(tuned), "--in-context", str(other)]) == 1
+    index = text_table(source, tmp_path / "indexed")
+    assert main([*index, "-q", "--weights", str(tuned), "--in-context", str(other)]) == 1
     assert capsys.readouterr().err.endswith(rejection.format(ini=tuned))
     # Tuning again accepts another network, because it finds new weights.
     tune = ["tune", f"{tmp_path}/since.ini", "--source", source, "--reference", reference, *EMBEDDED, *QUICK]
@@ -614,44 +570,21 @@ def test_a_feature_that_is_added_has_a_part_in_the_choice_of_options(
     tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, more = tuned.with_name("cslm"), tuned.with_name("more.ini")
-    small = [
-        "--order",
-        "3",
-        "--set",
-        "model.embedding=4",
-        "--set",
-        "model.first_hidden=4",
-        "--set",
-        "model.second_hidden=4",
-        "--epochs",
-        "1",
-    ]
-    assert phrasescore(["lm", "train", str(MINI / "dev.fr"), "-o", str(model), *small, "--device", "cpu", "-q"]) == 0
+    train_language_model(model)
     assert main(["add-lm", str(tuned), "--model", str(model), "-o", str(more)]) == 0
     before, after = MosesIni.read(tuned).values(OPTIONS_BY), MosesIni.read(more).values(OPTIONS_BY)
     (weight,) = MosesIni.read(more).weights()["CSLM0"]
     assert 0 < weight < 0.2
     assert after == [*before, f"CSLM0= {weight:.6g}"]
     # A per-text table is for Moses, which has no such feature.
-    text = ["--source", str(small_dev[0]), "--prepared", "-o", str(tmp_path / "table")]
-    assert main(["text-table", str(more), *text]) == 1
+    assert main(text_table(small_dev[0], tmp_path / "table", more)) == 1
     assert "CSLM0 is a CSLM, which Moses does not have" in capsys.readouterr().err
 
 
 def test_a_network_with_a_part_of_ones_own(small_dev: tuple[Path, Path], tmp_path: Path) -> None:
     """A network with a unit from a plugin works in worker processes as well."""
     plugin, network = train_with_plugin(tmp_path)
-    index = [
-        "text-table",
-        INI,
-        "--source",
-        str(small_dev[0]),
-        "--prepared",
-        "-o",
-        f"{tmp_path}/indexed",
-        "--processes",
-        "2",
-    ]
+    index = [*text_table(small_dev[0], tmp_path / "indexed"), "--processes", "2"]
     assert sentence_of(1, run(*index, "--in-context", network).stderr).find("there is no unit `mine`") > 0
     done = run(*index, "--in-context", network, "--plugin", plugin)
     assert done.returncode == 0, done.stderr
@@ -667,7 +600,7 @@ def test_many_unknown_words_are_reported(
     capitals, folder = tmp_path / "capitals.en", tmp_path / "network"
     capitals.write_text((MINI / "train.en").read_text().upper())
     train(folder, source=capitals)
-    index = ["text-table", INI, "--source", str(small_dev[0]), "--prepared", "-o", str(tmp_path / "indexed")]
+    index = text_table(small_dev[0], tmp_path / "indexed")
     assert main([*index, "--in-context", str(folder), "--processes", "1"]) == 0
     said = capsys.readouterr().err
     assert re.search(
@@ -700,12 +633,12 @@ def test_the_tables_of_a_text_are_for_no_other(
     network: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, indexed, out = str(small_dev[0]), tmp_path / "indexed", tmp_path / "out"
-    assert main(["text-table", INI, "--source", source, "--prepared", "-o", str(indexed), "-q"]) == 0
+    assert main([*text_table(source, indexed), "-q"]) == 0
     ini = f"{indexed}/moses.ini"
     rejection = f"{source}: is not the text that the tables of {ini} were made for"
     for command in (
         ["decode", ini, "--source", source, "-o", str(out), *ALONE],
-        ["text-table", ini, "--source", source, "--prepared", "-o", str(indexed), "-q"],
+        [*text_table(source, indexed, ini), "-q"],
     ):
         assert main(command) == 1
         assert rejection in capsys.readouterr().err
@@ -714,8 +647,7 @@ def test_the_tables_of_a_text_are_for_no_other(
     assert f"{ini}: has the tables of one text; give that, `text` beside it, and --prepared" in capsys.readouterr().err
     other, named = tmp_path / "other", f"{tmp_path}/other/text"
     other.with_suffix(".en").write_text("the letter .\n")
-    index = ["text-table", INI, "--source", f"{other}.en", "--prepared", "-o", str(other), "-q"]
-    assert main(index) == 0
+    assert main([*text_table(f"{other}.en", other), "-q"]) == 0
     assert main(["decode", ini, "--source", named, "-o", str(out), *ALONE]) == 1
     assert f"{named}: is not the text that the tables of {ini} were made for; give the whole file `text`" in (
         capsys.readouterr().err
@@ -729,7 +661,7 @@ def test_the_tables_of_a_text_are_for_no_other(
     (indexed / "text.json").write_text("{}")
     assert main(["decode", str(tuned), "--source", source, "-o", str(out), *ALONE]) == 1
     assert f"{indexed}/text.json: has no `text_sha256`; make the table again" in capsys.readouterr().err
-    assert main(["text-table", INI, "--source", source, "--prepared", "-o", str(indexed), "-q"]) == 0
+    assert main([*text_table(source, indexed), "-q"]) == 0
     assert not out.exists()
     assert main(["decode", ini, "--source", f"{indexed}/text", "-o", str(out), *ALONE]) == 0
 
@@ -738,7 +670,7 @@ def test_options_of_a_network_that_is_not_there_are_rejected(
     small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = ["--source", str(small_dev[0]), "--prepared", "-q"]
-    index, decode = ["text-table", INI, *text, "-o", str(tmp_path / "indexed")], ["decode", INI, *text]
+    index, decode = [*text_table(small_dev[0], tmp_path / "indexed"), "-q"], ["decode", INI, *text]
     for command in (
         [*decode, "--device", "cpu"],
         [*decode, "--precision", "bf16"],

@@ -40,7 +40,7 @@ def train_joint(folder: Path, *more: str) -> Path:
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("context") / "model"
-    succeed_here("phrasescore", "train", *ALIGNED, "--target", MINI / "train.fr", "-o", folder, *SMALL, "-q")
+    succeed_here("phrasescore", "train", *ALIGNED, "--target", MINI / "train.fr", "-o", folder, *SMALL.split())
     return folder
 
 
@@ -123,20 +123,8 @@ def test_what_lacks_the_alignment_is_an_error(
     message = sentence_of(code, capsys.readouterr().err.encode())
     assert "is a joint model, but the phrase table has no word alignment of `" in message
 
-    out = tmp_path / "out"
-    succeed_here(
-        "phrasescore-smt",
-        "decode",
-        MINI / "moses.ini",
-        "--source",
-        small_dev[0],
-        "-o",
-        out,
-        "--nbest",
-        nbest,
-        "3",
-        *FAST,
-    )
+    decode = ("decode", MINI / "moses.ini", "--source", small_dev[0], "-o", tmp_path / "out", "--nbest", nbest, "3")
+    succeed_here("phrasescore-smt", *decode, *FAST)
     capsys.readouterr()
     tuning = ["rescore", "--nbest", nbest, "--source", small_dev[0], "--reference", small_dev[1], "--prepared", "-q"]
     tuning += ["--ini", MINI / "moses.ini", "--scorer", f"X={joint}", "-o", tmp_path / "weights.json"]

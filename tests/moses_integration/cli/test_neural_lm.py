@@ -80,17 +80,8 @@ def test_the_n_gram_model_is_the_one_of_tuning(
     write_without_language_model(without)
     succeed("decode", without, "--source", source, "--prepared", "-o", out, "--nbest", nbest, "3", *FAST)
     out.unlink()
-    common: list[str | Path] = [
-        "rescore",
-        "--nbest",
-        nbest,
-        "--source",
-        source,
-        "--prepared",
-        "--precision",
-        "fp32",
-        "-q",
-    ]
+    common: list[str | Path] = ["rescore", "--nbest", nbest, "--source", source]
+    common += ["--prepared", "--precision", "fp32", "-q"]
     tuning: list[str | Path] = [*common, "--reference", reference, "--ini", without]
     tuning += ["--processes", "1", "--scorer", f"X={model}", "-o", weights]
     code = main(list(map(str, tuning)))

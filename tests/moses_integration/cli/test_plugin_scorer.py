@@ -59,15 +59,7 @@ def test_a_per_text_table_has_its_values(tmp_path: Path) -> None:
     options = write_scorer(tmp_path, in_context=True)
     sentences = (MINI / "dev.en").read_bytes().splitlines()[:30]
     (tmp_path / "text").write_bytes(b"\n".join(sentences) + b"\n")
-    place = [
-        "text-table",
-        str(MINI / "moses.ini"),
-        "--source",
-        f"{tmp_path}/text",
-        "--prepared",
-        "-o",
-        f"{tmp_path}/table",
-    ]
+    place = ("text-table", MINI / "moses.ini", "--source", tmp_path / "text", "--prepared", "-o", tmp_path / "table")
     succeed(*place, *options, "--processes", "2", "-q")
     length_of: dict[bytes, int] = {}
     for indexed in (tmp_path / "table/text").read_bytes().splitlines():
@@ -110,15 +102,7 @@ def test_it_is_tuned_and_decoded_with(small_dev: tuple[Path, Path], tmp_path: Pa
 
 def test_one_that_scores_phrases_alone_is_rejected(small_dev: tuple[Path, Path], tmp_path: Path) -> None:
     options = write_scorer(tmp_path, in_context=False)
-    place = [
-        "text-table",
-        str(MINI / "moses.ini"),
-        "--source",
-        str(small_dev[0]),
-        "--prepared",
-        "-o",
-        f"{tmp_path}/table",
-    ]
+    place = ("text-table", MINI / "moses.ini", "--source", small_dev[0], "--prepared", "-o", tmp_path / "table")
     done = run(*place, *options)
     assert done.returncode == 1
     assert b"/model: does not condition on the sentence, so `annotate` writes its column once" in done.stderr

@@ -412,7 +412,6 @@ def test_sparse_features_are_named(
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         [*DEV, "-o", "x"],
         [*DEV, "--reference", "a", "--weights", "b", "-o", "x"],
         [*TUNE, "-o", "x", "--scorer", "phrases:rnn"],

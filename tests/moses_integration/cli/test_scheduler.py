@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from distributed import LocalCluster
 
 from moses_integration.cli import main
@@ -38,10 +37,3 @@ def test_the_results_are_those_of_one_process(
 def test_moses_shares_no_work(tmp_path: Path, system: Path, small_dev: tuple[Path, Path]) -> None:
     done = run("decode", system / "moses.ini", "--toolkit", "moses", "--scheduler", "tcp://127.0.0.1:1", "--prepared")
     assert "--scheduler: Moses cannot share its work" in sentence_of(done.returncode, done.stderr)
-
-
-@pytest.mark.parametrize("command", ["build", "tune", "decode"])
-def test_help_names_the_option(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main([command, "--help-all"])
-    assert "--scheduler ADDRESS" in capsys.readouterr().out

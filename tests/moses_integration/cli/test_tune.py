@@ -16,14 +16,15 @@ from moses_integration.tuning.tunings import Tuning, log_spread
 from phrasescore.cli.console import Reporter
 from tests.conftest import MINI
 
+QUICK = ["--iterations", "2", "--nbest", "5", "--restarts", "1", "--processes", "1"]
+
 
 def test_the_next_command_takes_text_of_the_same_kind(
     small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], no_moses: None
 ) -> None:
     tuned = tmp_path / "tuned.ini"
     texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1]), "--prepared"]
-    quick = ["--iterations", "2", "--nbest", "5", "--restarts", "1", "--processes", "1"]
-    assert main(["tune", str(MINI / "moses.ini"), *texts, *quick, "-o", str(tuned)]) == 0
+    assert main(["tune", str(MINI / "moses.ini"), *texts, *QUICK, "-o", str(tuned)]) == 0
     assert f"next: phrasescore-smt decode {tuned} --prepared < TEXT > TRANSLATIONS\n" in capsys.readouterr().err
 
 
@@ -57,19 +58,8 @@ def test_nothing_is_taken_of_a_tuning_with_another_table_whose_name_has_no_endin
     ini.set_argument("LexicalReordering0", "path", str(tmp_path / "reordering"))
     ini.write(tmp_path / "moses.ini")
     texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1]), "--prepared"]
-    options = [
-        "--iterations",
-        "2",
-        "--nbest",
-        "5",
-        "--restarts",
-        "1",
-        "--processes",
-        "1",
-        "-o",
-        f"{tmp_path}/tuned.ini",
-    ]
-    tune = ["tune", f"{tmp_path}/moses.ini", *texts, *options, "--report", f"{tmp_path}/report", "--work"]
+    outputs = ["-o", f"{tmp_path}/tuned.ini", "--report", f"{tmp_path}/report"]
+    tune = ["tune", f"{tmp_path}/moses.ini", *texts, *QUICK, *outputs, "--work"]
     resumed = "tuned: resuming an earlier run"
     hashes: set[str | None] = set()
     for is_other in (False, False, True):

@@ -97,20 +97,9 @@ def test_the_way_of_the_readme_with_the_best_column(
     shutil.copytree(plain_system.parent, folder)
     for side in ("en", "fr"):
         shutil.copy(plain_texts / f"dev.{side}", folder / f"test.{side}")
-    small = [
-        "--hidden",
-        "16",
-        "--set",
-        "model.embedding=8",
-        "--set",
-        "model.output_rank=8",
-        "--max-updates",
-        "20",
-        "--device",
-        "cpu",
-    ]
+    small = "--hidden 16 --set model.embedding=8 --set model.output_rank=8 --max-updates 20 --device cpu"
     embedded = ["--toolkit", "embedded"]
-    less = {"train": small, "tune": [*QUICK, *embedded], "decode": embedded}
+    less = {"train": small.split(), "tune": [*QUICK, *embedded], "decode": embedded}
     section = README.read_text().split("\n## +CTX in five commands\n")[1]
     build, *commands = section.split("```sh\n")[1].split("```")[0].splitlines()
     assert shlex.split(build)[:2] == ["phrasescore-smt", "build"]
@@ -131,11 +120,6 @@ def test_a_useless_dev_set_is_reported(
     reference, tuned = tmp_path / "dev.fr", tmp_path / "tuned.ini"
     texts = ["--source", str(plain_texts / "dev.en"), "--reference", str(reference)]
     tune = ["tune", str(plain_system / "moses.ini"), *texts, *QUICK, "--toolkit", "embedded", "-o", str(tuned)]
-    reference.write_text("x\n" * 11)
-    assert main(tune) == 1
-    assert f"{plain_texts}/dev.en: has 12 lines but {reference} has 11; give " in capsys.readouterr().err
-    assert main([*tune, "--reference", str(reference), str(plain_texts / "dev.fr")]) == 1
-    assert f"{plain_texts}/dev.fr: has 12 lines but {reference} has 11; give " in capsys.readouterr().err
     reference.write_text("x\n" * 12)
     assert main(tune) == 0
     assert "dev BLEU is 0, since no translation shares 4 words in a row with its reference" in capsys.readouterr().err
@@ -206,27 +190,3 @@ def test_a_library_that_is_not_installed(library: str, arguments: list[str | Pat
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, check=False, env=environment(), cwd=tmp_path)
     assert "; pip install " in sentence_of(done.returncode, done.stderr)
-
-
-def test_wrong_usage_is_exit_code_2(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    texts = ["--source", "a", "--target", "b"]
-    for arguments in (
-        [],
-        ["fly"],
-        ["build", "-o", "x"],
-        ["build", *texts, "-o", "x", "--order", "9"],
-        ["build", *texts, "-o", "x", "--longest-phrase", "0"],
-        ["build", *texts, "-o", "x", "--aligner", "giza"],
-        ["decode"],
-        ["tune", "i", "--source", "a", "--reference", "b", "-o", "c", "--restarts", "-1"],
-        ["evaluate", "a", "--reference", "b", "--seed", "-3"],
-        ["add-column", "i", "--table", "t", "--weight", "nan", "-o", "o"],
-    ):
-        with pytest.raises(SystemExit) as end:
-            main(arguments)
-        assert end.value.code == 2, arguments
-        assert "usage: phrasescore-smt" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
