@@ -300,7 +300,9 @@ def _replace_system(folder: Path, new: Path) -> None:
     """Replace the files of an earlier system by those of a new one; only a complete system has a moses.ini."""
     (folder / INI).unlink(missing_ok=True)
     for path in [path for pattern in _IN_SUBFOLDERS for path in folder.glob(pattern)]:
-        path.unlink()
+        # The star is a language or `align`. The text of a user, such as train.raw.en, stays.
+        if path.name.count(".") == 1 or path.name == REORDERING_TABLE:
+            path.unlink()
     with suppress(OSError):
         (folder / VALIDATION).rmdir()
     for path in [path for path in new.rglob("*") if path.is_file() and path != new / _LOCK]:

@@ -270,7 +270,7 @@ def test_files_that_no_build_wrote_are_not_touched(tmp_path: Path, name: str) ->
 
 def test_other_files_beside_a_system_stay(system: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(system, tmp_path / "system")
-    names = ("corpus/dev.en", "validation/notes", "moses.tuned.ini")
+    names = ("corpus/dev.en", "corpus/train.raw.en", "validation/notes", "moses.tuned.ini")
     (folder / "validation").mkdir()
     for name in names:
         (folder / name).write_text(name)
