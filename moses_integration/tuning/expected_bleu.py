@@ -121,9 +121,14 @@ class StandardisedLists:
         taken_C = taken_S.repeat(self.sizes_S)
         return StandardisedLists(self.features_CF[taken_C], self.statistics_C9[taken_C], self.sizes_S[taken_S])
 
+    def scores(self, weights_F: Floats) -> Floats:
+        """Return the scores of the candidates, [C]; sums of `einsum` do not depend on the number of threads."""
+        score_C: Floats = np.einsum("cf,f->c", self.features_CF, weights_F)
+        return score_C
+
     def best_statistics(self, weights_F: Floats) -> NDArray[np.int64]:
         """Return the summed statistics of the 1-best candidates, [9]."""
-        score_C, ends_S = self.features_CF @ weights_F, np.cumsum(self.sizes_S)
+        score_C, ends_S = self.scores(weights_F), np.cumsum(self.sizes_S)
         ranges = zip((ends_S - self.sizes_S).tolist(), ends_S.tolist(), strict=True)
         best_S = [start + int(score_C[start:end].argmax()) for start, end in ranges]
         return np.asarray(self.statistics_C9[best_S].sum(axis=0), np.int64)
@@ -135,14 +140,16 @@ class StandardisedLists:
         score of E is p(E) (g . c(E) - sum over the list's E' of p(E') g . c(E')).
         """
         starts_S = np.cumsum(self.sizes_S) - self.sizes_S
-        score_C = self.features_CF @ weights_F
+        score_C = self.scores(weights_F)
         power_C = np.exp(score_C - np.maximum.reduceat(score_C, starts_S).repeat(self.sizes_S))
         p_C = power_C / np.add.reduceat(power_C, starts_S).repeat(self.sizes_S)
-        value, by_9 = smooth_bleu(p_C @ self.statistics_C9)
-        value_C = self.statistics_C9 @ by_9
+        value, by_9 = smooth_bleu(np.einsum("c,cn->n", p_C, self.statistics_C9))
+        value_C = np.einsum("cn,n->c", self.statistics_C9, by_9)
         mean_S = np.add.reduceat(p_C * value_C, starts_S)
         by_score_C = p_C * (value_C - mean_S.repeat(self.sizes_S))
-        return l2 * float(weights_F @ weights_F) - value, 2 * l2 * weights_F - by_score_C @ self.features_CF
+        return l2 * float(weights_F @ weights_F) - value, 2 * l2 * weights_F - np.einsum(
+            "c,cf->f", by_score_C, self.features_CF
+        )
 
 
 def smooth_bleu(statistics_9: Floats) -> tuple[float, Floats]:
