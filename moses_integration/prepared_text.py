@@ -31,7 +31,13 @@ class DevSet:
 
 
 def prepare_text(
-    ini: MosesIni | None, side: str, raw: str | Path, prepared: Path, is_prepared: bool, log: Log = no_log
+    ini: MosesIni | None,
+    side: str,
+    raw: str | Path,
+    prepared: Path,
+    is_prepared: bool,
+    log: Log = no_log,
+    processes: int | None = None,
 ) -> Path:
     """Prepare the `source` or `target` side of a text for a system, write it to `prepared`, and return that path.
 
@@ -48,7 +54,7 @@ def prepare_text(
     if side == "source":
         _require_own_text(ini, raw, None)
     remedy = f"give text that is tokenised and escaped as in training, and {arg_name('prepared')}"
-    text_of(ini, remedy).prepare(side, raw, prepared, log)
+    text_of(ini, remedy).prepare(side, raw, prepared, log, processes)
     return prepared
 
 
@@ -89,13 +95,19 @@ def _require_own_text(ini: MosesIni, raw: str | Path, prepared: Path | None) -> 
 
 
 def prepare_dev_set(
-    ini: MosesIni | None, source: Path, references: Sequence[Path], folder: Path, is_prepared: bool, log: Log
+    ini: MosesIni | None,
+    source: Path,
+    references: Sequence[Path],
+    folder: Path,
+    is_prepared: bool,
+    log: Log,
+    processes: int | None = None,
 ) -> DevSet:
     """Prepare a dev set in a folder; see `prepare_text`."""
-    prepared = prepare_text(ini, "source", source, folder / "dev.source", is_prepared, log)
+    prepared = prepare_text(ini, "source", source, folder / "dev.source", is_prepared, log, processes)
     notes: list[str] = []
     targets = [
-        prepare_text(ini, "target", path, folder / f"dev.reference{number}", is_prepared, notes.append)
+        prepare_text(ini, "target", path, folder / f"dev.reference{number}", is_prepared, notes.append, processes)
         for number, path in enumerate(references)
     ]
     with reported_as({prepared: source, **dict(zip(targets, references, strict=True))}):

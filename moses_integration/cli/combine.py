@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         ini = system_options.read_ini(args.ini, reporter, outputs=[args.output])
         text = text_of(ini, f"give {arg_name('prepared')} in place of {arg_name('ini')}")
         with work_folder(None) as folder:
-            text.prepare("source", args.source, folder / "source", reporter.log)
+            text.prepare("source", args.source, folder / "source", reporter.log, processes=1)
             source = [*read_lines(folder / "source")]
     posteriors = [_posterior(path, source, args.perplexity, reporter) for path in args.lists]
     with reporter.task("combining") as task:
@@ -91,9 +91,9 @@ def _posterior(path: Path, source: Sequence[bytes], perplexity: float, reporter:
     entries = [replace(entry, words=strip_tags(entry.words)) for entry in read_nbest(path)]
     try:
         check_sentences(entries, source)
+        posterior = Posterior.of_list(entries, perplexity)
     except ListFault as fault:
         raise UserError(f"{name}: {fault.reason}") from fault
-    posterior = Posterior.of_list(entries, perplexity)
     of = f"{counted(len(entries), 'translation')} of {counted(len(posterior.probs), 'sentence')}"
     if posterior.scale:
         reporter.log(f"{name}: {of}, scale {posterior.scale:.4g}")

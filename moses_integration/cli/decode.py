@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     with work_folder(args.work) as folder:
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"
         with reported_as({prepared: Path(display_name(args.source))}):
-            source = prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.log)
+            source = prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.log, args.processes)
             output = args.output if args.prepared else tokens
             # On a terminal, a progress bar would interrupt the translations.
             hidden = args.quiet or (output == STANDARD_STREAM and sys.stdout.isatty())

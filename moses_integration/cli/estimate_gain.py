@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     # Fail now, not after decoding.
     _new_features(weight_of, weight_of, ini)
     with work_folder(args.work) as folder:
-        dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log)
+        dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log, args.processes)
         with reported_as({dev.source: args.source}), reporter.task("decoding") as task:
             candidates = decode_candidates(ini, dev, toolkit, folder, args.nbest, task.count)
     # The n-best lists contain tuned features only.

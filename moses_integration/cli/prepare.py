@@ -23,6 +23,7 @@ def add_parser(subparsers: Subparsers) -> None:
     system_options.add_ini(parser)
     system_options.add_source_option(parser)
     options.add_output(parser, "prepared text (default: standard output)")
+    options.add_processes_option(parser)
     options.add_quiet_option(parser)
     parser.set_defaults(run=run)
 
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     ini = system_options.read_ini(args.ini, reporter, outputs=[args.output])
     with work_folder(None) as folder:
         text_of(ini, "give the ini of a system of `build`").prepare(
-            "source", args.source, folder / "source", reporter.log
+            "source", args.source, folder / "source", reporter.log, args.processes
         )
         write_lines(args.output, read_lines(folder / "source"))
     return 0

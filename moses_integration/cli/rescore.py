@@ -90,7 +90,7 @@ def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> N
         )
     ini = system_options.read_ini(args.ini, reporter, outputs=(args.output, args.nbest_output)) if args.ini else None
     with work_folder(None) as folder:
-        dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log)
+        dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log, args.processes)
     facts = {
         "source": described(args.source),
         "references": [described(path) for path in args.reference],
@@ -116,7 +116,9 @@ def _apply(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> 
             f"{arg_name('prepared')}"
         )
     with work_folder(None) as folder:
-        prepared = prepare_text(ini, "source", args.source, folder / "source", args.prepared, reporter.log)
+        prepared = prepare_text(
+            ini, "source", args.source, folder / "source", args.prepared, reporter.log, args.processes
+        )
         translations = rescorer.apply(tuned, read_lines(prepared))
     if ini is None:
         write_lines(args.output, translations)

@@ -116,13 +116,17 @@ def add_in_context_option(parser: argparse.ArgumentParser, text: str, default: s
     options.add_plugin_option(parser)
 
 
-def context_columns(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) -> ContextColumns | None:
+def context_columns(
+    args: argparse.Namespace, ini: MosesIni, reporter: Reporter, *, tunes: bool = False
+) -> ContextColumns | None:
     """Return the columns of the networks of --in-context, or else of the ini; None if there are none."""
     folders = args.in_context or networks_of(ini)
     if not getattr(args, "work", True):
         options.reject_without_effect(args, ["restart"], f"without {arg_name('work')}")
     if not folders:
-        options.reject_without_effect(args, ["device", "precision", "plugins"], "without a network in context")
+        # Tuning itself can be resumed.
+        names = ["device", "precision", "plugins", *([] if tunes else ["restart"])]
+        options.reject_without_effect(args, names, "without a network in context")
         return None
     from moses_integration.per_text.context_columns import ContextColumns
     from phrasescore.scoring.scorer import load_scorer, require_in_context
@@ -163,7 +167,7 @@ def open_system(
         )
     if args.in_context and tunes:
         new_weight = first_weight(ini.weights_of_table(ini.phrase_table()))
-    columns = context_columns(args, ini, reporter)
+    columns = context_columns(args, ini, reporter, tunes=tunes)
     if columns is None:
         return ini, toolkit, None
     ini = with_networks(ini, columns, args.in_context, new_weight, tunes=tunes)

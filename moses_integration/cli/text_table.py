@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     tuned = MosesIni.read(args.weights) if args.weights else None
     (tuned or ini).require_some_weight()
     if columns is None:
-        options.reject_without_effect(args, ["processes", "scheduler", "restart"], "without a network in context")
+        options.reject_without_effect(args, ["processes", "scheduler"], "without a network in context")
     else:
         ini.require_some_weight()
         require_tuned_for(tuned or ini, columns.scorer)
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     with work_folder(args.output) as folder, work_folder(None) as temporary:
         prepared = temporary / "prepared"
         with reported_as({prepared: Path(display_name(args.source))}):
-            prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.log)
+            prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.log, args.processes)
             require_moses_words(text_lines(prepared), prepared)
             made = write_indexed_system(ini, prepared, folder, columns, tuned)
     if made.sentences and not made.positions:

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     report = {"toolkit": str(toolkit), **inputs, "settings": settings}
     started = time.monotonic()
     with work_folder(args.work) as folder:
-        dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log)
+        dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log, args.processes)
         checkpoint = None
         if args.work:
             # The device and precision that `auto` chose, too.

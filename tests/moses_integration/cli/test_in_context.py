@@ -682,6 +682,8 @@ def test_options_of_a_network_that_is_not_there_are_rejected(
         assert f"{command[-2]}: changes nothing without a network in context; leave it out" in capsys.readouterr().err
     assert main([*index, "--restart"]) == 2
     assert "--restart: changes nothing without a network in context; leave it out" in capsys.readouterr().err
+    assert main([*decode, "--work", str(tmp_path / "work"), "--restart"]) == 2
+    assert "--restart: changes nothing without a network in context; leave it out" in capsys.readouterr().err
     assert main([*decode, "--restart"]) == 2
     assert "--restart: changes nothing without --work; leave it out" in capsys.readouterr().err
 
