@@ -29,7 +29,7 @@ from phrasescore.phrases import Phrases
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.search_config import SearchConfig
-from phrasescore.table.entry import SURFACE, Counted, Entry
+from phrasescore.table.entry import SURFACE, Counted, Entry, LineFault
 from phrasescore.table.reader import TableReader
 from phrasescore.translator import Translation, Translator
 from phrasescore.vocabulary import END
@@ -83,6 +83,7 @@ class Inspection:
 
 def inspect_phrase(scorer: EncoderDecoderScorer, phrase: bytes, table: str | Path | None, top: int) -> Inspection:
     """Return what a network has learnt about an input phrase; lists have at most `top` items."""
+    phrase = _network_words(scorer, phrase)
     candidates: dict[bytes, float] = {}
     others: list[bytes] = []
     if table is not None:
@@ -102,6 +103,14 @@ def inspect_phrase(scorer: EncoderDecoderScorer, phrase: bytes, table: str | Pat
         targets=_best_targets(scorer, phrase, candidates, top),
         samples=Translator(scorer, sampling).translate([phrase])[0][:top],
     )
+
+
+def _network_words(scorer: EncoderDecoderScorer, phrase: bytes) -> bytes:
+    """Convert a phrase of a factored table to the words of the network, as `score` does."""
+    try:
+        return phrase if scorer.factors is None else scorer.factors.of_phrase(phrase, "phrase")
+    except LineFault as fault:
+        raise UserError(str(fault)) from fault
 
 
 def _best_targets(
@@ -144,6 +153,7 @@ class Gates:
 @torch.inference_mode()
 def encoder_gates(scorer: EncoderDecoderScorer, phrase: bytes) -> Gates | None:
     """Return the gates of the encoder's lowest forward layer, or None if its units are not `GatedUnit`."""
+    phrase = _network_words(scorer, phrase)
     vocabulary, encoder = scorer.model.source_vocabulary, scorer.model.network.encoder
     if not isinstance(encoder, RecurrentEncoder) or not isinstance(unit := encoder.unit, GatedUnit):
         return None

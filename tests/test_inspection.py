@@ -25,6 +25,7 @@ from phrasescore.inspection import (
 from phrasescore.nn.encoder import RecurrentEncoder
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
+from phrasescore.table.entry import SURFACE
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import END
 from tests import family_reference
@@ -52,6 +53,17 @@ def test_gates_equal_the_equations(scorer: EncoderDecoderScorer, weights: Weight
         assert gates.update_Tn[position] == pytest.approx(sigma(W_z @ e + U_z @ h), abs=1e-5)
         h, _ = family_reference.unit_step(weights, "encoder.unit", "gru-paper", e, (h, NOTHING), None)
     assert gates.symbols == [b"the", b"black", b"house", b"<eos>"]
+
+
+def test_a_phrase_of_a_factored_table_is_that_of_its_first_factors(scorer: EncoderDecoderScorer) -> None:
+    factored = "the|D black|A house|N"
+    scorer = deepcopy(scorer)
+    scorer.factors = SURFACE
+    found, plain = (phrasescore.inspect(phrase, scorer).targets for phrase in (factored, "the black house"))
+    assert [(one.text, one.log_prob) for one in found] == [(one.text, one.log_prob) for one in plain]
+    assert gates_of(scorer, factored.encode()).symbols == [b"the", b"black", b"house", b"<eos>"]
+    with pytest.raises(UserError, match=r"phrase: has a word with an empty factor: `the\|`; "):
+        phrasescore.inspect("the|", scorer)
 
 
 def test_gates_of_a_network_that_reads_backwards(scorer: EncoderDecoderScorer) -> None:
