@@ -207,6 +207,8 @@ def load_features(
 
     def load(spec: FeatureSpec) -> ListFeature:
         if spec.path.is_file():
+            if spec.column is not None:
+                raise UserError(f"{spec.path}: is a file of numbers, which has no column `{spec.column}`; leave it out")
             return Numbers(spec.label, spec.path)
         scorer = scorer_of(spec.path)
         column = scorer.columns[0] if spec.column is None else scorer.column(spec.column)

@@ -26,15 +26,16 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.nbest import NbestEntry
+from moses_integration.nbest import ListFault, NbestEntry
 from moses_integration.tuning.bleu import MAX_ORDER, STATISTICS, smoothed_bleu
-from phrasescore.words import parse_number, split_words
+from phrasescore.words import parse_number, quote, split_words
 
 Floats = NDArray[np.float64]
 
 _LOG_SCALES = (-20.0, 40.0)
 """Natural logs of the smallest and largest scale, for lists whose totals differ by at most 1 in a sentence."""
 _HALVINGS = 50
+_LARGEST_TOTAL = float(np.finfo(np.float32).max)
 _ROWS_AT_ONCE = 256
 """Translations whose statistics against all others are in memory at a time."""
 
@@ -71,7 +72,7 @@ class _Totals:
     def of(cls, group: Sequence[NbestEntry]) -> Self:
         positions: dict[bytes, int] = {}
         index_E = np.array([positions.setdefault(entry.words, len(positions)) for entry in group], np.int64)
-        totals_E = np.array([parse_number(entry.total) for entry in group])
+        totals_E = np.array([_total(entry) for entry in group])
         # Without its maximum, because the exponential of a large total would overflow.
         return cls(group[0].sentence, totals_E - totals_E.max(), index_E, [*positions])
 
@@ -85,11 +86,19 @@ class _Totals:
         return dict(zip(self.translations, self.probs_D(scale).tolist(), strict=True))
 
 
+def _total(entry: NbestEntry) -> float:
+    total = parse_number(entry.total)
+    if abs(total) > _LARGEST_TOTAL:
+        raise ListFault(f"has a total beyond 32 bits: {quote(entry.total)}; correct it")
+    return total
+
+
 def combine(posteriors: Sequence[Posterior], weights: Sequence[float], sentence_count: int) -> Iterator[bytes]:
     """Yield the translation of each sentence with the highest expected BLEU, empty for a sentence without any.
 
     `weights` are those of the lists in the mean, for example 1 for each.
     """
+    weights = [weight / max(weights) for weight in weights]
     for sentence in range(sentence_count):
         mean: defaultdict[bytes, float] = defaultdict(float)
         for posterior, weight in zip(posteriors, weights, strict=True):

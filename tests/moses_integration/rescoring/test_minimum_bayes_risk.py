@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from moses_integration.nbest import NbestEntry
+from moses_integration.nbest import ListFault, NbestEntry
 from moses_integration.rescoring import minimum_bayes_risk
 from moses_integration.rescoring.minimum_bayes_risk import Posterior, combine, expected_bleu
 from moses_integration.tuning.bleu import bleu_statistics, smoothed_bleu
@@ -110,6 +110,11 @@ def test_totals_of_any_size(unit: float) -> None:
     assert perplexity_of(posterior) == pytest.approx(1.5, rel=1e-6)
 
 
+def test_totals_beyond_32_bits_are_an_error() -> None:
+    with pytest.raises(ListFault, match=r"has a total beyond 32 bits: 1e\+300; correct it"):
+        Posterior.of_list(entries_of([("a", 0.0), ("b", 1e300)]), 1.5)
+
+
 def test_an_empty_list() -> None:
     assert Posterior.of_list([], 2.0) == Posterior(0.0, {})
 
@@ -119,6 +124,7 @@ def test_the_choice_agrees_with_most_of_the_lists() -> None:
     one = Posterior(1.0, {0: {b"the red house is on a hill": 0.6, b"the red house stands on a hill": 0.4}})
     other = Posterior(1.0, {0: {b"a red house stands on the hill": 0.6, b"the red house stands on a hill": 0.4}})
     assert [*combine([one, other], [1, 1], 1)] == [b"the red house stands on a hill"]
+    assert [*combine([one, other], [1e308, 1e308], 1)] == [b"the red house stands on a hill"]
     assert [*combine([one, other], [1, 0], 1)] == [b"the red house is on a hill"]
 
 

@@ -364,6 +364,8 @@ def test_words_that_a_language_model_does_not_know(language_model: Path) -> None
             load_features([FeatureSpec("U", language_model, name)], CPU)
     with pytest.raises(UserError, match="is not a model folder"):
         load_features([FeatureSpec("U", language_model / "none", "unknown-target")], CPU)
+    with pytest.raises(UserError, match="is a file of numbers, which has no column `unknown-target`; leave it out"):
+        load_features([FeatureSpec("U", MINI / "test.fr", "unknown-target")], CPU)
 
 
 def test_features_are_parsed() -> None:
