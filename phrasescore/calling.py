@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from phrasescore.cli.console import listening
+from phrasescore.cli.options import path_or_standard_stream
 from phrasescore.cli.parser import CommandParser
 from phrasescore.cli.running import run_with_plugins
 from phrasescore.configuration import require_known
+from phrasescore.files import STANDARD_STREAM
 from phrasescore.text import Log, ProgressCallback
 
 _SIGNALLED = 128
@@ -43,7 +45,7 @@ def _arguments(parser: CommandParser, command: str, options: Mapping[str, Any]) 
     changes = [f"--set={settings[name]}={_toml(values.pop(name))}" for name in settings.keys() & values.keys()]
     given = [(actions[name], value) for name, value in values.items()]
     # Positional arguments come first, because an option before them could consume them as its values.
-    positional = [text for action, value in given if not action.option_strings for text in _texts(value)]
+    positional = [text for action, value in given if not action.option_strings for text in _texts(action, value)]
     optional = [text for action, value in given if action.option_strings for text in _option(action, value)]
     return [*positional, *optional, *changes]
 
@@ -60,12 +62,18 @@ def _option(action: argparse.Action, value: Any) -> Iterator[str]:
     elif action.nargs == 0:
         yield from [name] if value else []
     elif action.nargs is None:
-        yield from (f"{name}={text}" for text in _texts(value))
+        yield from (f"{name}={text}" for text in _texts(action, value))
     else:
-        yield from (name, *_texts(value))
+        yield from (name, *_texts(action, value))
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(action: argparse.Action, value: Any) -> list[str]:
     values = value if isinstance(value, list | tuple) else [value]
+    takes_paths = action.type in (Path, path_or_standard_stream)
     # A path that begins with a hyphen must not look like an option.
-    return [f"./{one}" if isinstance(one, Path) and str(one).startswith("-") else str(one) for one in values]
+    return [
+        f"./{one}"
+        if str(one).startswith("-") and (isinstance(one, Path) or (takes_paths and one != STANDARD_STREAM))
+        else str(one)
+        for one in values
+    ]

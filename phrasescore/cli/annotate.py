@@ -96,7 +96,7 @@ def _check_usage(args: argparse.Namespace, config: AnnotateConfig) -> None:
     config.check(args.table)
     require_one_standard_input(args.table, *config.only_sources_in)
     if args.dry_run:
-        options.reject_without_effect(args, ("report", "scheduler"), f"with {arg_name('dry_run')}")
+        options.reject_without_effect(args, ("report", "scheduler", "restart"), f"with {arg_name('dry_run')}")
         require_rereadable(args.table, why=f"{arg_name('dry_run')} reads the table twice")
         return
     if args.output is None and sys.stdout.isatty() and config.limit is None:

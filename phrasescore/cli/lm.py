@@ -118,7 +118,12 @@ def settings_of(args: argparse.Namespace) -> LmSettings:
     """Return the settings of a training run: preset, TOML file, command line."""
     sources = args.source, args.alignment, args.validation_source, args.validation_alignment
     require_one_standard_input(args.text, args.validation, *sources)
-    return LmSettings.of(args.preset, given_layers(args, LM_SECTIONS), has_source=args.source is not None)
+    return LmSettings.of(
+        args.preset,
+        given_layers(args, LM_SECTIONS),
+        has_source=args.source is not None,
+        has_validation=args.validation is not None,
+    )
 
 
 def _train(args: argparse.Namespace) -> int:

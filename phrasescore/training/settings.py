@@ -271,10 +271,13 @@ class LmSettings:
     training: OptimisationConfig
 
     @classmethod
-    def of(cls, preset: str, layers: Sequence[Values], *, has_source: bool = False) -> LmSettings:
+    def of(
+        cls, preset: str, layers: Sequence[Values], *, has_source: bool = False, has_validation: bool = False
+    ) -> LmSettings:
         merged = merge([read_preset(LM_PRESETS, preset), *layers])
         for layer in layers:
             check_effect(layer.get("model", {}), {} if has_source else {"window": "without a source text"})
+            check_effect(layer.get("text", {}), {"held_out": "with validation text"} if has_validation else {})
         training = OptimisationConfig(**merged.get("training", {}))
         for layer in layers:
             check_effect(layer.get("training", {}), training.idle())

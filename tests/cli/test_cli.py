@@ -250,6 +250,11 @@ def test_standard_input_has_a_name(tmp_path: Path) -> None:
         (["train", "TABLE", "--seed", "4294967296"], "--seed: is 4294967296; give at most 4294967295"),
         (["annotate", "TABLE", "-m", MODEL, "--replace-last", "1", "--on-error", "keep"], "does not go with --on-err"),
         (["annotate", "TABLE", "-m", MODEL, "--dry-run", "--report", "r"], "--report: changes nothing with --dry-run"),
+        (["annotate", "TABLE", "-m", MODEL, "--dry-run", "--restart"], "--restart: changes nothing with --dry-run"),
+        (
+            ["lm", "train", "TABLE", "--validation", "v", "--set", "text.held_out=0.5"],
+            "`held_out`: has no effect with valid",
+        ),
         (["prune", "TABLE", "--keep", "0.2", "--device", "cpu"], "--device: changes nothing without a model; leave it"),
     ],
 )

@@ -105,6 +105,12 @@ def test_a_text_gets_a_table_of_its_own(dev: dict[str, Any], tmp_path: Path) -> 
     assert smt.strip_tags(tmp_path / "table/text") == dev["source"].read_text().splitlines()
 
 
+def test_a_file_whose_name_begins_with_a_hyphen(dev: dict[str, Any], tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-text").write_bytes(dev["source"].read_bytes())
+    assert len(smt.strip_tags("-text")) == len(dev["source"].read_text().splitlines())
+
+
 def test_values_are_checked_as_on_the_command_line(dev: dict[str, Any], tmp_path: Path, capfd: Any) -> None:
     with pytest.raises(TypeError, match=r"tune\(\) has no option `restart_s`; did you mean `restarts`\?"):
         smt.tune(INI, tmp_path / "out.ini", **dev, restart_s=3)
