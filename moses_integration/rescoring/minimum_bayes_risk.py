@@ -25,6 +25,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from moses_integration.nbest import ListFault, NbestEntry
 from moses_integration.tuning.bleu import MAX_ORDER, STATISTICS, smoothed_bleu
@@ -119,31 +120,29 @@ def expected_bleu(translations: Sequence[bytes], probs_D: Floats) -> Floats:
         rows = slice(start, start + _ROWS_AT_ONCE)
         statistics_RD9 = np.empty((len(lengths_D[rows]), len(split), STATISTICS), np.int32)
         for order, occurs_DN in enumerate(occurrences, 1):
-            statistics_RD9[..., 2 * order - 2] = occurs_DN[rows] @ occurs_DN.T
+            statistics_RD9[..., 2 * order - 2] = (occurs_DN[rows] @ occurs_DN.T).toarray()
             statistics_RD9[..., 2 * order - 1] = np.maximum(lengths_D[rows] - order + 1, 0)[:, np.newaxis]
         statistics_RD9[..., -1] = lengths_D
-        expected_D[rows] = smoothed_bleu(statistics_RD9) @ probs_D
+        expected_D[rows] = np.einsum("rd,d->r", smoothed_bleu(statistics_RD9), probs_D)
     return expected_D
 
 
-def _occurrences(translations: Sequence[list[bytes]], order: int) -> NDArray[np.float32]:
+def _occurrences(translations: Sequence[list[bytes]], order: int) -> csr_array:
     """Return which occurrences of n-grams each translation has, [D, N], as 0 and 1.
 
     The product of two rows is the number of clipped matches: the k-th occurrence of an n-gram in one translation
     matches the k-th one in the other.
     """
     columns: dict[tuple[tuple[bytes, ...], int], int] = {}
-    rows: list[list[int]] = []
+    indices: list[int] = []
+    ends = [0]
     for words in translations:
         seen: Counter[tuple[bytes, ...]] = Counter()
-        rows.append([])
         for ngram in zip(*(words[start:] for start in range(order)), strict=False):
-            rows[-1].append(columns.setdefault((ngram, seen[ngram]), len(columns)))
+            indices.append(columns.setdefault((ngram, seen[ngram]), len(columns)))
             seen[ngram] += 1
-    occurs_DN = np.zeros((len(rows), len(columns)), np.float32)
-    for occurs_N, row in zip(occurs_DN, rows, strict=True):
-        occurs_N[row] = 1
-    return occurs_DN
+        ends.append(len(indices))
+    return csr_array((np.ones(len(indices), np.int32), indices, ends), (len(translations), len(columns)))
 
 
 def _scale_of(sentences: Sequence[_Totals], perplexity: float) -> float:
