@@ -13,6 +13,7 @@ All files are in Moses' formats, so either toolkit can tune and decode with a sy
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -41,14 +42,10 @@ INI = "moses.ini"
 REPORT = "build.json"
 _BUILDING = ".building"
 _LOCK = "lock"
-_IN_SUBFOLDERS = (
-    f"{CORPUS}/train.*",
-    f"{CORPUS}/{VALIDATION}.*",
-    f"{VALIDATION}/{PHRASE_TABLE}",
-    f"{VALIDATION}/{REORDERING_TABLE}",
-    f"{VALIDATION}/lex.*",
+_IN_SUBFOLDERS = re.compile(
+    rf"{CORPUS}/(train|{VALIDATION})\.[^.]+|{VALIDATION}/(lex\.[^.]+|{re.escape(PHRASE_TABLE)}|{re.escape(REORDERING_TABLE)})"
 )
-"""The files of an earlier system that the next one may not replace."""
+"""The files of an earlier system that the next one may not replace. Text of a user, such as train.raw.en, is none."""
 
 # Weights and layout are those of train-model.perl, step 9.
 _INI = f"""\
@@ -299,9 +296,8 @@ def _new_system(folder: Path, *inputs: Path | None) -> Iterator[Path]:
 def _replace_system(folder: Path, new: Path) -> None:
     """Replace the files of an earlier system by those of a new one; only a complete system has a moses.ini."""
     (folder / INI).unlink(missing_ok=True)
-    for path in [path for pattern in _IN_SUBFOLDERS for path in folder.glob(pattern)]:
-        # The star is a language or `align`. The text of a user, such as train.raw.en, stays.
-        if path.name.count(".") == 1 or path.name == REORDERING_TABLE:
+    for path in [*folder.glob("*/*")]:
+        if _IN_SUBFOLDERS.fullmatch(path.relative_to(folder).as_posix()):
             path.unlink()
     with suppress(OSError):
         (folder / VALIDATION).rmdir()

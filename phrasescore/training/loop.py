@@ -29,10 +29,9 @@ OPTIMISERS: Registry[OptimiserBuilder] = Registry("optimiser")
 register_optimiser = OPTIMISERS.register
 
 _LOOK_EVERY = 20
-"""Updates between reads of the loss, because each read synchronises with the device. Adam's averages fall to an eighth
-meanwhile."""
+"""Updates between reads of the loss, because each read synchronises with the device."""
 _SMALLEST_AVERAGE = 1e-30
-"""Far above denormal numbers, and far below what changes an update."""
+"""Far below what changes an update, and too far above denormal numbers to reach them in `_LOOK_EVERY` updates."""
 _SAVE_SECONDS = 600.0
 """Maximum seconds between saves, which limits the loss of work after a kill."""
 _RISE = 0.05
