@@ -52,6 +52,24 @@ def test_each_process_takes_the_next_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
     assert taken == ["cuda:0", "cuda:1", "cuda:0", "cuda"]
 
 
+@pytest.mark.parametrize(
+    ("amx", "avx512_bf16", "vendor", "precision"),
+    [
+        (True, True, "GenuineIntel", "bf16"),
+        (False, True, "GenuineIntel", "fp32"),
+        (False, True, "AuthenticAMD", "bf16"),
+        (False, False, "AuthenticAMD", "fp32"),
+    ],
+)
+def test_auto_selects_16_bits_only_where_they_are_faster(
+    amx: bool, avx512_bf16: bool, vendor: str, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512_bf16)
+    monkeypatch.setattr("phrasescore.device._processor_description", lambda: f"vendor_id\t: {vendor}\n")
+    assert choose_device("cpu", "auto").precision == precision
+
+
 def test_few_kernels_are_cached_unless_the_user_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)
     monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")

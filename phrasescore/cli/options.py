@@ -77,7 +77,7 @@ def add_device_options(parser: argparse.ArgumentParser, *, trains: bool = False,
     device = group.add_argument("--device", default="auto", metavar="DEVICE", help=text)
     device.complete = shtab.cmd("echo auto cpu cuda")  # type: ignore[attr-defined]
     of = f" of{of}" if in_context else ""
-    text = f"precision of matrix products{of}; auto selects bf16 if the hardware has instructions for it"
+    text = f"precision of matrix products{of}; auto selects bf16 where it is faster than fp32"
     text += "" if trains else "; int8 needs a CPU with VNNI"
     precisions = ("auto", "fp32", "bf16") if trains else ("auto", "fp32", "bf16", "int8")
     group.add_argument("--precision", default="auto", choices=precisions, help=f"{text} (default: %(default)s)")
