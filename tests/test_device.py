@@ -14,12 +14,11 @@ from phrasescore.device import (
     choose_device,
     configure_memory,
     fetch,
-    has_int8,
     on_device,
     pack,
-    rounded_rows,
     unpack,
 )
+from phrasescore.nn.cpu_products import has_int8, rounded_rows
 from phrasescore.workers import available_cores
 from tests.no_numbers import META, copies
 
@@ -66,8 +65,10 @@ def test_auto_selects_16_bits_only_where_they_are_faster(
 ) -> None:
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512_bf16)
-    monkeypatch.setattr("phrasescore.device._processor_description", lambda: f"vendor_id\t: {vendor}\n")
+    monkeypatch.setattr("phrasescore.nn.cpu_products._processor_description", lambda: f"vendor_id\t: {vendor}\n")
+    monkeypatch.setattr("phrasescore.device.has_int8", lambda: True)
     assert choose_device("cpu", "auto").precision == precision
+    assert choose_device("cpu", "int8").product_dtype is (torch.bfloat16 if precision == "bf16" else torch.int8)
 
 
 def test_few_kernels_are_cached_unless_the_user_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:

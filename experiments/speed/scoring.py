@@ -19,9 +19,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from experiments.speed import straightforward
 from experiments.speed.training import product_rate
 from experiments.timing import Timing, timed
-from phrasescore.device import Device, Precision, choose_device, has_int8
+from phrasescore.device import Device, Precision, choose_device
 from phrasescore.model_folder import TrainedModel
 from phrasescore.nn.architecture import ModelConfig
+from phrasescore.nn.cpu_products import has_int8
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer

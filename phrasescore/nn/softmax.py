@@ -7,8 +7,11 @@ Let t be the largest logit of the words that are predicted from s. Then log p(t)
 addition per word, in a tile that stays in the cache. The shift also keeps 16-bit logits accurate where it matters: the
 largest terms of a confident prediction are near zero. The logits of the predicted words use the same rounded factors;
 otherwise the term of t would not be 1, and p not a distribution. Z overflows when log p < -88, and the products of the
-gradient earlier, so rows with log Z > 40 are recomputed by logsumexp. Without rounding and gradients all rows use
-logsumexp, because the extra columns would cost more than they save.
+gradient earlier, so rows with log Z > 40 are recomputed by logsumexp.
+
+Logits of 32 bits, also of products of 8-bit integers, are accurate without the shift, so scoring in these precisions
+omits it. The few rows whose sum overflows or underflows are recomputed by logsumexp; on a GPU all rows are, because
+counting would synchronise.
 
 Training on a CPU may estimate Z from a sample of the words (Jean et al. 2015). The frequent words and the predicted
 ones stand for themselves. Each of the m words drawn from the n others stands for n / m words: its bias grows by
@@ -26,7 +29,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from phrasescore.device import rounded_rows
+from phrasescore.nn.cpu_products import int8_linear, int8_rounded, rounded_rows
 
 _BITS = math.log2(math.e)
 """Bits of a nat."""
@@ -37,8 +40,10 @@ _GPU_TILES = (16384, 16384)
 """Rows of a matrix product, and rows that are exponentiated while they are in the cache."""
 _GPU_RECOMPUTED = 64
 """Rows that a GPU recomputes: at least this number, and at least one in this number."""
-_LOGSUMEXP_ROWS = 16
-"""Rows per logsumexp on a CPU: fewer than in a tile, because it reads them twice."""
+_UNSHIFTED_ROWS = 64
+"""Rows of a product in 32 or 8 bits."""
+_SMALLEST_Z = 1e-30
+"""Smaller sums without a shift have lost digits."""
 
 
 class TiedWords(nn.Module):
@@ -73,10 +78,8 @@ class WordSoftmax(nn.Module):
         # `product_dtype` takes the place of autocast.
         dtype = self.product_dtype or self.words.weight.dtype
         with torch.autocast(s_Ar.device.type, enabled=False):
-            if dtype == self.words.weight.dtype and not torch.is_grad_enabled():
-                s_Ar = s_Ar.to(dtype)
-                log_norm_A = _log_norms(s_Ar, self.words.weight, self.words.bias)
-                return self.logit(s_Ar, node_I, symbol_I) - log_norm_A[node_I], log_norm_A
+            if dtype in (self.words.weight.dtype, torch.int8) and not torch.is_grad_enabled():
+                return _unshifted_log_probs(s_Ar, self.words.weight, self.words.bias, node_I, symbol_I, dtype)
             G_Vr: Tensor = self.words.weight
             b_V: Tensor = self.words.bias
             if self.training and _is_on_cpu(s_Ar) and 0 < self.sampled_words < len(b_V):
@@ -102,8 +105,12 @@ class WordSoftmax(nn.Module):
 
 def _logit(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, node_I: Tensor, symbol_I: Tensor, dtype: torch.dtype) -> Tensor:
     """Return l_v of each symbol at its node, [I], with factors rounded to `dtype`, summed in that of the weights."""
-    s_Ir, g_Ir = (x.to(dtype).to(b_V.dtype) for x in (s_Ar.index_select(0, node_I), G_Vr.index_select(0, symbol_I)))
+    s_Ir, g_Ir = (_rounded(x, dtype) for x in (s_Ar.index_select(0, node_I), G_Vr.index_select(0, symbol_I)))
     return (s_Ir * g_Ir).sum(1) + b_V[symbol_I]
+
+
+def _rounded(rows: Tensor, dtype: torch.dtype) -> Tensor:
+    return int8_rounded(rows) if dtype is torch.int8 else rows.to(dtype).to(rows.dtype)
 
 
 def _sample(symbol_I: Tensor, words: int, size: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -112,7 +119,7 @@ def _sample(symbol_I: Tensor, words: int, size: int) -> tuple[Tensor, Tensor, Te
     is_exact_V = torch.arange(words) < frequent
     is_exact_V[symbol_I] = True
     exact_W, other_W = is_exact_V.nonzero()[:, 0], (~is_exact_V).nonzero()[:, 0]
-    # Most samples have the same size, so that kernels are used again (see `device.py`).
+    # Most samples have the same size, so that kernels are used again (see `cpu_products.py`).
     drawn_W = other_W[torch.randperm(len(other_W))[: max(size - len(exact_W), size // 8)]]
     words_W = torch.cat((exact_W, drawn_W))
     log_weight_W = torch.zeros(len(words_W))
@@ -121,16 +128,33 @@ def _sample(symbol_I: Tensor, words: int, size: int) -> tuple[Tensor, Tensor, Te
     return words_W, log_weight_W, torch.searchsorted(exact_W, symbol_I.contiguous())
 
 
-def _log_norms(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor) -> Tensor:
-    """Return ln sum_v exp(l_v) of each node, [A], in the type of the weights."""
-    product_rows, cached_rows = (_CPU_TILES[0], _LOGSUMEXP_ROWS) if _is_on_cpu(s_Ar) else _GPU_TILES
-    log_norm_A = s_Ar.new_empty(len(s_Ar))
-    l_AV = s_Ar.new_empty(min(len(s_Ar), product_rows), len(G_Vr))
-    for s_rows, norms in zip(s_Ar.split(product_rows), log_norm_A.split(product_rows), strict=True):
-        logits = torch.addmm(b_V, s_rows, G_Vr.t(), out=l_AV[: len(s_rows)])
-        for part, part_norms in zip(logits.split(cached_rows), norms.split(cached_rows), strict=True):
-            torch.logsumexp(part, dim=1, out=part_norms)
-    return log_norm_A
+def _unshifted_log_probs(
+    s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, node_I: Tensor, symbol_I: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """See `WordSoftmax.log_probs`."""
+    bits_Ar, b_V = s_Ar.to(G_Vr.dtype) * _BITS, b_V * _BITS
+    log_Z_A = _log_norms(bits_Ar, G_Vr, b_V, dtype)
+    l_I = _logit(bits_Ar, G_Vr, b_V, node_I, symbol_I, dtype)
+    return (l_I - log_Z_A[node_I]) / _BITS, log_Z_A / _BITS
+
+
+def _log_norms(bits_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return log2 sum_v 2^l_v of each node, [A], in the type of the weights."""
+
+    def logits(rows: Tensor) -> Tensor:
+        return int8_linear(rows, G_Vr, b_V) if dtype is torch.int8 else torch.addmm(b_V, rows, G_Vr.t())
+
+    def exact(rows: Tensor) -> Tensor:
+        return logits(rows).div_(_BITS).logsumexp(1) * _BITS
+
+    if not _is_on_cpu(bits_Ar):
+        return torch.cat([exact(rows) for rows in bits_Ar.split(_GPU_TILES[0])])
+    Z_A = torch.cat([logits(rows).exp2_().sum(1) for rows in bits_Ar.split(_UNSHIFTED_ROWS)])
+    log_Z_A = Z_A.log2()
+    outside_O = ((Z_A < _SMALLEST_Z) | ~Z_A.isfinite()).nonzero()[:, 0]
+    if len(outside_O):
+        log_Z_A[outside_O] = exact(bits_Ar[outside_O])
+    return log_Z_A
 
 
 class _LogProb(torch.autograd.Function):

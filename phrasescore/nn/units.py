@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from phrasescore.device import rounded_rows
 from phrasescore.nn.architecture import Biases
+from phrasescore.nn.cpu_products import rounded_rows
 from phrasescore.nn.prefix_tree import Rows, take_rows
 from phrasescore.plugins import Registry
 

@@ -8,14 +8,16 @@ import pytest
 import torch
 from torch import nn
 
-from phrasescore import device as int8
+from phrasescore import device
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
+from phrasescore.nn import cpu_products
 from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.nn.softmax import WordSoftmax
 from tests.conftest import TINY
 from tests.nn.networks import WORDS, random_network, shared
 
-needs_int8 = pytest.mark.skipif(not int8.has_int8(), reason="the CPU has no 8-bit products")
+needs_int8 = pytest.mark.skipif(not cpu_products.has_int8(), reason="the CPU has no 8-bit products")
 WIDE = replace(TINY, hidden=64, embedding=64, maxout=64)
 
 
@@ -34,8 +36,8 @@ def test_the_error_is_within_half_a_step_of_each_factor(shape: tuple[int, int, i
     bound = (x_step[:, None] * W.double().abs().sum(1) + x.double().abs().sum(1)[:, None] * W_step) / 2
     bound += inputs * x_step[:, None] * W_step / 4
     # Beyond the rounding to integers, only errors of 32 bits.
-    assert ((int8.int8_linear(x, W, b) - exact).abs() <= 1.001 * bound + 1e-5 * (exact.abs() + 1)).all()
-    assert torch.equal(int8.int8_linear(x, W, b)[-1], b)
+    assert ((cpu_products.int8_linear(x, W, b) - exact).abs() <= 1.001 * bound + 1e-5 * (exact.abs() + 1)).all()
+    assert torch.equal(cpu_products.int8_linear(x, W, b)[-1], b)
 
 
 @needs_int8
@@ -43,9 +45,9 @@ def test_the_error_is_within_half_a_step_of_each_factor(shape: tuple[int, int, i
 def test_a_row_depends_on_nothing_but_itself() -> None:
     torch.manual_seed(1)
     x, W, b = torch.randn(300, 100), nn.Parameter(torch.randn(200, 100)), torch.randn(200)
-    together = int8.int8_linear(x, W, b)
+    together = cpu_products.int8_linear(x, W, b)
     for rows in (torch.arange(1), torch.arange(7, 40), torch.randperm(300)):
-        assert torch.equal(int8.int8_linear(x[rows], W, b), together[rows])
+        assert torch.equal(cpu_products.int8_linear(x[rows], W, b), together[rows])
 
 
 @needs_int8
@@ -62,15 +64,30 @@ def test_scores_are_near_those_of_32_bits(unit: str) -> None:
 
 
 @needs_int8
+@torch.no_grad()
+def test_probabilities_of_the_words_are_near_those_of_32_bits_and_sum_to_one() -> None:
+    torch.manual_seed(1)
+    softmax, s_Ar = WordSoftmax(70, 64), 10 * torch.randn(100, 64)
+    node_I, symbol_I = torch.arange(100).repeat_interleave(70), torch.arange(70).repeat(100)
+    exact = softmax.log_probs(s_Ar, node_I, symbol_I)
+    softmax.product_dtype = torch.int8
+    found = softmax.log_probs(s_Ar, node_I, symbol_I)
+    for ours, theirs in zip(found, exact, strict=True):
+        assert 0 < (ours - theirs).abs().max() < 0.3
+    assert torch.allclose(found[0].exp().view(100, 70).sum(1), torch.ones(100), atol=1e-5)
+    assert torch.equal(softmax.log_probs(s_Ar[7:8], torch.zeros(1, dtype=torch.int64), symbol_I[:1])[1], found[1][7:8])
+
+
+@needs_int8
 def test_training_is_exact() -> None:
     network = random_network(WIDE)
     expected = network(shared())
-    with int8.Int8Products():
+    with cpu_products.Int8Products():
         assert torch.equal(network(shared()), expected)
 
 
 def test_a_device_without_8_bit_products_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(int8, "has_int8", lambda: False)
+    monkeypatch.setattr(device, "has_int8", lambda: False)
     with pytest.raises(UserError, match=r"^precision `int8`: needs the instructions AVX512-VNNI"):
         choose_device("cpu", "int8")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)

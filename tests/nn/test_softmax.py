@@ -28,7 +28,7 @@ def test_log_prob_is_the_log_softmax(
 ) -> None:
     """log p equals the log-softmax, also below -88, where the shifted sum overflows 32 bits."""
     monkeypatch.setattr(softmax, "_CPU_TILES", tiles)
-    monkeypatch.setattr(softmax, "_LOGSUMEXP_ROWS", tiles[1])
+    monkeypatch.setattr(softmax, "_UNSHIFTED_ROWS", tiles[0])
     found, states, node, symbol = layer(300, 20, scale)
     expected = log_probs(found.double(), states.double())[node, symbol]
     if scale > 1:
