@@ -52,20 +52,21 @@ def test_each_process_takes_the_next_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(
-    ("amx", "avx512_bf16", "vendor", "precision"),
+    ("amx", "avx512_bf16", "processor", "precision"),
     [
-        (True, True, "GenuineIntel", "bf16"),
-        (False, True, "GenuineIntel", "fp32"),
+        (True, True, "GenuineIntel avx512_fp16", "bf16"),
+        (False, True, "GenuineIntel avx512_fp16", "fp32"),
+        (False, True, "GenuineIntel", "bf16"),
         (False, True, "AuthenticAMD", "bf16"),
         (False, False, "AuthenticAMD", "fp32"),
     ],
 )
 def test_auto_selects_16_bits_only_where_they_are_faster(
-    amx: bool, avx512_bf16: bool, vendor: str, precision: str, monkeypatch: pytest.MonkeyPatch
+    amx: bool, avx512_bf16: bool, processor: str, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512_bf16)
-    monkeypatch.setattr("phrasescore.nn.cpu_products._processor_description", lambda: f"vendor_id\t: {vendor}\n")
+    monkeypatch.setattr("phrasescore.nn.cpu_products._processor_description", lambda: processor)
     monkeypatch.setattr("phrasescore.device.has_int8", lambda: True)
     assert choose_device("cpu", "auto").precision == precision
     assert choose_device("cpu", "int8").product_dtype is (torch.bfloat16 if precision == "bf16" else torch.int8)
