@@ -105,12 +105,10 @@ def measure(translations: Path, references: Sequence[Path], tokenise: str = "13a
 
 
 def _metrics(tokenise: str, lowercase: bool) -> dict[str, Any]:
-    try:
-        from sacrebleu.metrics.bleu import BLEU
-        from sacrebleu.metrics.chrf import CHRF
-        from sacrebleu.metrics.ter import TER
-    except ImportError as error:
-        raise UserError("BLEU needs sacreBLEU; pip install sacrebleu") from error
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
+
     return {
         # `force` suppresses a warning about tokenised text, because `evaluate` has its own.
         "BLEU": BLEU(lowercase=lowercase, tokenize=tokenise, force=True),

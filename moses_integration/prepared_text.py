@@ -65,8 +65,8 @@ def text_of(ini: MosesIni, remedy: str) -> SystemText:
         # Report missing files first: if the ini was moved, they are the cause.
         ini.require_files()
         raise UserError(
-            f"{ini.name}: how its text was prepared is not known, for no preparation.json lies beside it or the files "
-            f"it names; {remedy}"
+            f"{ini.name}: there is no preparation.json beside it or beside its files, so the preparation of its "
+            f"text is unknown; {remedy}"
         )
     return text
 

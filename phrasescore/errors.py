@@ -72,6 +72,11 @@ def is_out_of_memory(error: BaseException) -> bool:
     )
 
 
+_OWN_PACKAGES = ("phrasescore", "moses_integration", "experiments")
+_DISTRIBUTIONS = {"kenlm": "ufal.kenlm", "thot": "sil-thot", "sklearn": "scikit-learn"}
+"""Names on PyPI that differ from that of the module."""
+
+
 def sentence_of(error: BaseException) -> str | None:
     """Return the message of an error of the input, the system or memory; None for a bug."""
     if isinstance(error, UserError):
@@ -81,6 +86,10 @@ def sentence_of(error: BaseException) -> str | None:
         return f"{place}{error.strerror or error}"
     if is_out_of_memory(error):
         return "memory ran out; close other programs or give smaller sizes"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        module = error.name.partition(".")[0]
+        if module not in _OWN_PACKAGES:
+            return f"needs the module `{module}`; pip install {_DISTRIBUTIONS.get(module, module)}"
     return None
 
 

@@ -9,7 +9,7 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from phrasescore.errors import UserError, arg_name
 from phrasescore.files import read_regular
@@ -27,9 +27,11 @@ class SubwordVocabulary(Vocabulary):
 
     def __init__(self, model: bytes) -> None:
         """Load the content of a SentencePiece model; anything else is a ValueError."""
+        from sentencepiece import SentencePieceProcessor
+
         self._model = model
         try:
-            self._processor = _import_sentencepiece().SentencePieceProcessor(model_proto=model)
+            self._processor = SentencePieceProcessor(model_proto=model)
         except RuntimeError as error:
             raise ValueError("not a SentencePiece model") from error
         if (self._processor.unk_id(), self._processor.eos_id()) != (UNKNOWN, END):
@@ -41,12 +43,14 @@ class SubwordVocabulary(Vocabulary):
     @classmethod
     def learn(cls, counts: Counter[bytes], size: int) -> Self:
         """Learn a vocabulary of at most `size` pieces and symbols from the words of a text."""
+        from sentencepiece import SentencePieceTrainer
+
         model = io.BytesIO()
         words = sorted(filter(_is_plain, counts), key=lambda word: (-counts[word], word))
         if not words:
             raise UserError(f"{arg_name('subwords')}: no word of the text is UTF-8; convert the text")
         try:
-            _import_sentencepiece().SentencePieceTrainer.train(
+            SentencePieceTrainer.train(
                 sentence_iterator=(f"{word.decode()}\t{int(counts[word])}" for word in words),
                 input_format="tsv",
                 model_writer=model,
@@ -105,11 +109,3 @@ class SubwordVocabulary(Vocabulary):
 def _is_plain(word: bytes) -> bool:
     """Return whether a word is UTF-8 without the character that marks boundaries."""
     return is_text(word) and _BOUNDARY not in word
-
-
-def _import_sentencepiece() -> Any:
-    try:
-        import sentencepiece
-    except ImportError as error:
-        raise UserError("networks of subwords need sentencepiece; pip install sentencepiece") from error
-    return sentencepiece

@@ -84,14 +84,14 @@ def lines_of(stream: BinaryIO, name: str, log: Log = no_log, *, needs_utf8: bool
         line = line.rstrip(b"\r\n")
         if b"\0" in line:
             raise UserError(
-                f"{name}: line {number}: has a NUL, as UTF-16 has, but no UTF-8 text; convert it, as by "
-                "`iconv -f UTF-16 -t UTF-8`"
+                f"{name}: line {number}: has a NUL, as UTF-16 has, but no UTF-8 text; convert it, for "
+                "example with `iconv -f UTF-16 -t UTF-8`"
             )
         if not is_text(line):
             if needs_utf8:
                 raise UserError(
-                    f"{name}: line {number}: is not UTF-8, so what is measured by this text would be wrong; convert "
-                    "it, as by `iconv -f LATIN1 -t UTF-8`"
+                    f"{name}: line {number}: is not UTF-8, so results from this text would be wrong; convert it, "
+                    "for example with `iconv -f LATIN1 -t UTF-8`"
                 )
             undecodable += 1
             first_undecodable = first_undecodable or number
@@ -101,8 +101,8 @@ def lines_of(stream: BinaryIO, name: str, log: Log = no_log, *, needs_utf8: bool
         yield line
     if undecodable:
         log(
-            f"{name}: lines that are not UTF-8: {undecodable:,}, the first one {first_undecodable}; words in another "
-            "encoding fit nothing else, so convert the text, by `iconv` for one"
+            f"{name}: lines that are not UTF-8: {undecodable:,}, the first is line {first_undecodable}; their words "
+            "will match no word of the model; convert the text with `iconv`"
         )
     for count, fault, remedy in (
         (marked, "a sentence mark, <s> or </s>, at an end, which is taken for a word", "remove the marks"),

@@ -182,7 +182,7 @@ def test_messages_arrive_at_once_and_prints_stay_where_they_go(
         ({"final_rate": 0.5, "schedule": "constant"}, "`final_rate`: has no effect with `schedule`"),
         ({"max_updates": 3, "attention_order": "before"}, "set `attention`, or leave `attention_order` out"),
         ({"schedule": "auto"}, "training.schedule=auto: schedule is 'auto'; choose one of constant, linear, cosine"),
-        ({"held_out_limit": 0, "validation": "t"}, "`held_out_limit` also limits the pairs of the validation data"),
+        ({"held_out_limit": 0, "validation": "t"}, "`held_out_limit` also limits the validation pairs"),
         (
             {"share_units": True, "encoder_unit": "rnn", "decoder_unit": "gru"},
             "set `directions` to forward and `feed_context` to false",

@@ -101,7 +101,7 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
         values[key] = command_options(values.get(key, {}), _sections_of(key))
         settings_of(values[key], f"{path}: [{key}]")
     if "--direction" in values["network"]:
-        raise UserError(f"{path}: [network]: direction is what +RNN and +REVERSE say; leave it out")
+        raise UserError(f"{path}: [network]: leave out direction; +RNN and +REVERSE set it")
     if "seeds" in values:
         values["seeds"] = tuple(values["seeds"])
     if "rows" in values:
@@ -133,7 +133,7 @@ def _check_shape(values: dict[str, Any], path: Path) -> None:
         if type(value) is not int:
             raise UserError(f"{path}: [decoder]: {name} is {value!r}; give a whole number")
         if name in ("feature", "weight"):
-            raise UserError(f"{path}: [decoder]: {name} is what the rows differ by; leave it out")
+            raise UserError(f"{path}: [decoder]: leave out {name}; the rows set it")
 
 
 def _are_distinct(values: Any, kind: type) -> bool:

@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
     require_one_standard_input(*args.lists, args.source)
     if (args.ini is None) != args.prepared:
         raise UsageError(
-            f"{arg_name('ini')}: says how the text is prepared; give it, or prepared text and {arg_name('prepared')}, "
-            "not both"
+            f"give either {arg_name('ini')}, which determines how the text is prepared, or {arg_name('prepared')} "
+            "for prepared text"
         )
     reporter, weights = Reporter(quiet=args.quiet), _weights(args)
     if args.prepared:

@@ -29,8 +29,8 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "expected-bleu",
         help="train a phrase-pair model for expected BLEU (+XBLEU)",
-        description="Split the training text into two folds, decode each with a system built from the other, and train "
-        "a log-linear model of phrase pairs that raises the expected BLEU of the n-best lists.",
+        description="Split the training text into two folds. Decode each fold with a system built from the other. Then "
+        "train a log-linear model of phrase pairs that raises the expected BLEU of these n-best lists.",
         examples=(
             "phrasescore-smt expected-bleu system/tuned.ini -o xbleu",
             "phrasescore annotate system/phrase-table.gz -m xbleu -o phrase-table.xbleu.gz",

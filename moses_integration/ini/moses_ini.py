@@ -143,7 +143,7 @@ class MosesIni(IniLines):
         if len(tables) != 1:
             found = ", ".join(f"{table.label} in line {self.number_of(table.row)}" for table in tables) or "none"
             remedy = (
-                f"choose by {arg_name('feature')} (add-column), or use Moses (tune, decode, no column in context)"
+                f"choose one with {arg_name('feature')} (add-column), or decode with Moses (not possible with +CTX)"
                 if tables
                 else "add its line"
             )

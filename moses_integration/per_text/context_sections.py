@@ -145,7 +145,7 @@ def keep_option_weights(ini: MosesIni) -> None:
 
 
 def _again() -> str:
-    return f"tune again, with {arg_name('in_context')}, the ini that it was made of"
+    return f"run tune again with {arg_name('in_context')} on the untuned ini"
 
 
 def _widths(weights: Weights) -> dict[str, int]:

@@ -28,9 +28,9 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "inspect",
         help="show what a network has learnt about a phrase",
-        description="Show the nearest phrases by the cosine of the encoder's summaries, the targets of the table "
-        "with the scores of table and network (without a table, the targets that beam search finds), samples of the "
-        "network, and with --gates the update and reset gates. All logarithms are natural.",
+        description="Show the nearest phrases, by the cosine of the encoder's summaries, and samples of the network. "
+        "With --table, also show the targets of the table with the scores of table and network; without it, the "
+        "targets of beam search. --gates draws the update and reset gates. All logarithms are natural.",
         examples=(
             'phrasescore inspect -m rnn "the letter" --table phrase-table.gz',
             'phrasescore inspect -m rnn "the letter" --gates gates.png',

@@ -94,8 +94,7 @@ def _require_all_of_one(shards: Sequence[tuple[_Description, Path]]) -> None:
         )
         if changes:
             raise UserError(
-                f"{path}: does not belong together with {first_path}: they differ in {changes}; run the job of the one "
-                "that is wrong again"
+                f"{path}: differs from {first_path} in {changes}; rerun the job that had the wrong input or options"
             )
     for (before, path_before), (one, path) in pairwise(shards):
         if one.shard == before.shard:

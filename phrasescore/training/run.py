@@ -74,7 +74,7 @@ def _check(data: Data, settings: Settings, validation: Data | None) -> None:
     """Check settings that depend on the data, before they are read."""
     samples_validation = settings.model.in_context or (validation is not None and not isinstance(data, ParallelText))
     if samples_validation and not settings.data.held_out_limit:
-        raise UsageError("`held_out_limit` also limits the pairs of the validation data, and 0 leaves none; give more")
+        raise UsageError("`held_out_limit` also limits the validation pairs, so it must not be 0; give a larger value")
     if isinstance(data, ParallelText) and validation is not None:
         idle = ["held_out"] if settings.model.in_context else ["held_out", "held_out_limit"]
         check_effect(settings.given, dict.fromkeys(idle, "with validation text"))
@@ -148,7 +148,8 @@ def _make_context_task(
         some = _some_phrases(read.validation.pairs, settings)
         if len(read.validation.pairs) and not len(some):
             raise UserError(
-                f"{validation.alignment}: leaves no phrase pairs to measure; check that it has points, and of this text"
+                f"{validation.alignment}: gives no phrase pairs for the validation loss; check that it is the "
+                "alignment of the validation text"
             )
     return ContextTask(network, settings.training, device, held_out, some, pairs, read.lines)
 

@@ -367,7 +367,7 @@ def test_one_of_several_tables_is_meant() -> None:
     ini = parse(f"[feature]\n{tables}[weight]\nT0= 1 1 1 1\nT1= 2 2 2 2\n")
     with pytest.raises(
         UserError,
-        match=r"one phrase table is expected in \[feature\], found T0 in line 2, T1 in line 3; choose by feature",
+        match=r"one phrase table is expected in \[feature\], found T0 in line 2, T1 in line 3; choose one with feature",
     ):
         ini.phrase_table()
     before = ini.copy()

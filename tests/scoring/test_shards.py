@@ -125,7 +125,7 @@ DAMAGE: list[tuple[Callable[[Path], object], str]] = [
     *(
         (
             change,
-            rf"2.out.gz: does not belong together with \S*1.out.gz: they differ in {names}; run the job of the one",
+            rf"2.out.gz: differs from \S*1.out.gz in {names}; rerun the job",
         )
         for change, names in (
             (of_another_table, "table"),

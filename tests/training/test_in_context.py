@@ -197,13 +197,15 @@ def test_an_alignment_without_points_is_rejected(
     alignment = texts[part].alignment
     assert alignment is not None
     alignment.write_bytes(b"\n" * len(alignment.read_bytes().splitlines()))
-    with pytest.raises(UserError, match=f"{alignment}: (has no alignment point|leaves no phrase pairs to measure)"):
+    with pytest.raises(
+        UserError, match=f"{alignment}: (has no alignment point|gives no phrase pairs for the validation loss)"
+    ):
         prepared(texts, tmp_path / "run", settings())
     assert not (tmp_path / "run").exists()
 
 
 def test_something_must_be_measured(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="`held_out_limit` also limits the pairs"):
+    with pytest.raises(UsageError, match="`held_out_limit` also limits the validation pairs"):
         prepared(texts, tmp_path / "run", settings(data=DataConfig(held_out_limit=0)))
 
 

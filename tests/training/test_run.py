@@ -49,7 +49,7 @@ def test_validation_is_measured_on_other_pairs(small_table: Path, tmp_path: Path
 def test_a_validation_table_without_usable_pairs_is_rejected(tmp_path: Path, tiny_settings: Settings) -> None:
     """A validation table limited to no pairs is an error before any input is read."""
     settings = replace(tiny_settings, data=DataConfig(held_out_limit=0))
-    with pytest.raises(UsageError, match="`held_out_limit` also limits the pairs of the validation data"):
+    with pytest.raises(UsageError, match="`held_out_limit` also limits the validation pairs"):
         prepare(tmp_path / "nowhere", tmp_path / "run", settings, CPU, validation=tmp_path / "nowhere")
     assert not (tmp_path / "run").exists()
 

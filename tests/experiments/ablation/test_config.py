@@ -84,10 +84,10 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("[build]\norder = 7", "order is 7; give at most 6"),
         ("[build]\nlongest_phrase = 8", "longest_phrase is 8; give at most 7"),
         ("[decoder]\nstack = '50'", "stack is '50'; give a whole number"),
-        ("[decoder]\nfeature = 3", "feature is what the rows differ by; leave it out"),
+        ("[decoder]\nfeature = 3", "leave out feature; the rows set it"),
         ("[scoring]\nrescored = 0", "rescored is 0; give at least 1"),
         ("[network]\ndropout = 7", "[network]: --dropout: is 7.0; give"),
-        ("[network]\ndirection = 'source-given-target'", "direction is what +RNN and +REVERSE say; leave it out"),
+        ("[network]\ndirection = 'source-given-target'", "leave out direction; +RNN and +REVERSE set it"),
         (
             "[network]\ndroput = 0.3",
             "[network]: --droput: is not an option; did you mean `--dropout`?",

@@ -137,8 +137,8 @@ def test_text_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
     told: list[str] = []
     build(tmp_path / "system", tmp_path / "a.en", tmp_path / "a.fr", tmp_path / "a.align", log=told.append)
     assert [line for line in told if "UTF-8" in line] == [
-        f"{tmp_path}/a.fr: lines that are not UTF-8: 1, the first one 2; words in another encoding fit nothing else, "
-        "so convert the text, by `iconv` for one"
+        f"{tmp_path}/a.fr: lines that are not UTF-8: 1, the first is line 2; their words will match no word of the "
+        "model; convert the text with `iconv`"
     ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shlex
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -81,16 +80,6 @@ def test_a_system_built_elsewhere_needs_its_text(tmp_path: Path, capsys: pytest.
     assert (training["sentences"], training["seed"]) == (80, 3)
     held_out = training["held_out"]
     assert held_out["after"]["expected"] >= held_out["before"]["expected"] > 0
-
-
-def test_scipy_is_missed_before_the_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in [name for name in sys.modules if name.startswith("moses_integration.expected_bleu")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "scipy", None)
-    assert main(["expected-bleu", str(TUNED), "-o", str(tmp_path / "model"), *TEXTS]) == 1
-    assert "needs SciPy; pip install scipy" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

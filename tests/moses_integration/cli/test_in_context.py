@@ -547,7 +547,7 @@ def test_an_ini_without_option_weights_is_rejected(
         options = ["--source", source, "--prepared", "--processes", "1", "-q"]
         assert main([command[0], str(tmp_path / "older.ini"), *command[1:], *options]) == 1
         assert re.search(
-            rf"older\.ini: line \d+: \[{NETWORKS}\], \[{OPTIONS_BY}\] and .* together; tune again",
+            rf"older\.ini: line \d+: \[{NETWORKS}\], \[{OPTIONS_BY}\] and .* together; run tune again",
             capsys.readouterr().err,
         )
 

@@ -180,6 +180,8 @@ BUILD = ["build", "--source", MINI / "train.en", "--target", MINI / "train.fr", 
     [
         ("kenlm", ["decode", MINI / "moses.ini", "--prepared", "--processes", "1", "--source", MINI / "dev.en"]),
         ("sacrebleu", ["evaluate", MINI / "dev.fr", "--reference", MINI / "dev.fr"]),
+        ("scipy", ["expected-bleu", MINI / "moses.tuned.ini", "-o", "xbleu"]),
+        ("scipy", ["combine", "a.nbest", "--prepared", "--source", MINI / "dev.en", "-o", "out"]),
         ("thot", [*BUILD, "--tokenised", "--escaped"]),
         ("sacremoses", BUILD),
     ],

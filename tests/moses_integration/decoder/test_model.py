@@ -133,7 +133,7 @@ def test_widths_of_reordering_types(kind: str, width: int) -> None:
         ("Distortion cache=5", "does not support `cache=5` of Distortion"),
         ("KENLM path=x backoff=y", "does not support `backoff=y` of KENLM"),
         ("SRILM path=x", "line 4: the embedded decoder does not support SRILM"),
-        ("ProbingPT path=x", "found PhraseDictionaryMemory0 in line 3, ProbingPT0 in line 4; choose by feature"),
+        ("ProbingPT path=x", "found PhraseDictionaryMemory0 in line 3, ProbingPT0 in line 4; choose one with feature"),
         ("Distortion name=PhraseDictionaryMemory0", "PhraseDictionaryMemory0"),
     ],
 )
