@@ -157,7 +157,7 @@ def test_texts_in_another_encoding(folder: Path, tmp_path: Path, capfd: pytest.C
         scores[path], told = capfd.readouterr()
     # Batching may change the last digit of a score.
     assert float(scores[latin].splitlines()[0]) == pytest.approx(float(scores[text].splitlines()[0]), abs=1e-5)
-    assert told.startswith(f"{latin}: lines that are not UTF-8: 1, the first one 2; ")
+    assert told.startswith(f"{latin}: lines that are not UTF-8: 1, the first is line 2; ")
     learning = ["--backoff", ARPA, "--weight-text", str(latin)]
     assert main(["lm", "score", str(text), "-m", str(folder), *learning]) == 1
     assert f"{latin}: line 2: is not UTF-8" in capfd.readouterr().err
