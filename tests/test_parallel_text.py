@@ -100,7 +100,7 @@ def test_another_encoding_is_a_warning_and_an_error_for_validation(tmp_path: Pat
     data = read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), log=said.append)
     assert sides(data) == (["<unk> a", "<unk>"], ["x", "y"])
     assert [sentence.split(";")[0] for sentence in said] == [
-        f"{tmp_path}/source: lines that are not UTF-8: 2, the first one 1"
+        f"{tmp_path}/source: lines that are not UTF-8: 2, the first is line 1"
     ]
     known = data.source_vocabulary, data.target_vocabulary
     with pytest.raises(UserError, match="source: line 1: is not UTF-8"):

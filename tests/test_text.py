@@ -69,7 +69,7 @@ def test_lines_in_another_encoding_are_counted_or_rejected(tmp_path: Path) -> No
     path.write_bytes(b"\n".join(lines))
     assert list(text_lines(path, said.append)) == lines
     (sentence,) = said
-    assert sentence.startswith(f"{path}: lines that are not UTF-8: 2, the first one 2; ")
+    assert sentence.startswith(f"{path}: lines that are not UTF-8: 2, the first is line 2; ")
     with pytest.raises(UserError, match=r"text: line 2: is not UTF-8, .*iconv"):
         list(utf8_lines(path))
     path.write_text("le café")

@@ -224,7 +224,7 @@ def test_text_in_another_encoding_is_reported(translate: Run, copier: Path, capf
         assert main([command, str(text), "-m", str(copier), "--device", "cpu"]) == 0
         out, err = capfd.readouterr()
         assert len(out.splitlines()) == 2
-        assert f"{text}: lines that are not UTF-8: 1, the first one 2; " in err
+        assert f"{text}: lines that are not UTF-8: 1, the first is line 2; " in err
 
 
 def test_text_that_is_not_tokenised(translate: Run, copier: Path) -> None:

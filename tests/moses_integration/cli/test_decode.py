@@ -54,7 +54,7 @@ def test_a_text_in_another_encoding_is_reported(tmp_path: Path, capfdbinary: pyt
     assert main([*command, str(tmp_path / "latin")]) == 0
     translation, told = capfdbinary.readouterr()
     assert b"caf\xe9" in translation
-    assert told.decode().startswith(f"{tmp_path}/latin: lines that are not UTF-8: 1, the first one 1;")
+    assert told.decode().startswith(f"{tmp_path}/latin: lines that are not UTF-8: 1, the first is line 1;")
     assert told.count(b"\n") == 1
 
 
