@@ -75,6 +75,8 @@ def evaluate(
     """
     if tokenise not in TOKENISERS:
         raise UsageError(f"{arg_name('tokenise')}: is {tokenise!r}; {suggestion(tokenise, TOKENISERS)}")
+    if not systems or not references:
+        raise UsageError("evaluate needs at least one file of translations and one of references; give their names")
     metrics = _metrics(tokenise, lowercase)
     paths = systems if baseline is None else (baseline, *systems)
     outputs, texts = read_parallel(paths, references, log)

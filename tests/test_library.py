@@ -89,6 +89,7 @@ def test_pairs_may_be_texts_bytes_or_a_frame(scorer: phrasescore.PhraseScorer) -
     frame["score"] = phrasescore.score(frame, scorer)
     assert frame["score"].tolist() == expected
     assert phrasescore.score(frame[["source", "target"]].itertuples(index=False), scorer).tolist() == expected
+    assert phrasescore.score([(source + "\r", target + " \r") for source, target in pairs], scorer).tolist() == expected
     assert phrasescore.score([], scorer).tolist() == []
 
 

@@ -17,6 +17,7 @@ from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
 from phrasescore.cli.section_options import add_section_options, given_options
 from phrasescore.errors import UsageError, arg_name, reported_as
+from phrasescore.files import is_stream
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -87,13 +88,15 @@ def run(args: argparse.Namespace) -> int:
                 return toolkit.tune(ini, replace(request, seeds=left))
 
             for tuning in checkpoint.tunings(seeds, tune) if checkpoint else tune(seeds):
-                # Write the best weights after each seed, because the run may be interrupted.
                 tunings.append(tuning)
                 best = max(tunings, key=lambda tuning: (tuning.bleu, -seeds.index(tuning.seed)))
                 tuned = ini.copy()
                 tuned.set_weights(best.weights)
-                tuned.write(args.output)
-                if args.report:
+                # Write the best weights after each seed, because the run may be interrupted; a stream has one ini only.
+                is_last = len(tunings) == len(seeds)
+                if is_last or not is_stream(args.output):
+                    tuned.write(args.output)
+                if args.report and (is_last or not is_stream(args.report)):
                     write_report(args.report, report, tunings, time.monotonic() - started)
     log_spread(tunings, reporter.log)
     reporter.log(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")

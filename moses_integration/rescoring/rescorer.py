@@ -192,8 +192,6 @@ class Rescorer:
         tuned = tune_on_list(candidates, weights, self.processes or available_cores())
         seconds["tuning"] = round(time.monotonic() - started, 1)
         self.log(f"dev BLEU {tuned.bleu:.2f}, held-out dev BLEU {tuned.held_out:.2f}")
-        if self.nbest_output:
-            write_nbest(self.nbest_output, rerank(entries, tuned.weights))
         path = Path(ini.name) if ini else None
         digest = sha256_of(backoff) if backoff else None
         TunedWeights(output, path, backoff, digest, self.scorers, digests, tuned.weights).write(
@@ -206,6 +204,9 @@ class Rescorer:
                 "seconds": seconds,
             }
         )
+        # After the weights, whose tuning takes longer.
+        if self.nbest_output:
+            write_nbest(self.nbest_output, rerank(entries, tuned.weights))
         return tuned
 
     def apply(self, tuned: TunedWeights, sentences: Iterable[bytes]) -> list[bytes]:

@@ -70,12 +70,17 @@ class _RoundedRows(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         # Plugins may give keywords.
-        if func is not nn.functional.linear or not args or not _is_in_16_bit(args[0]):
+        if func is not nn.functional.linear or not _has_matrix(args) or not _is_in_16_bit(args[0]):
             return func(*args, **(kwargs or {}))
         input, *rest = args
         x_MK = input.reshape(math.prod(input.shape[:-1]), input.shape[-1]).to(torch.bfloat16)
         y_RN = func(rounded_rows(x_MK), *rest, **(kwargs or {}))
         return y_RN[: len(x_MK)].view(*input.shape[:-1], y_RN.shape[1])
+
+
+def _has_matrix(args: tuple[Any, ...]) -> bool:
+    """Return whether the second argument of a linear layer is a matrix; PyTorch also permits a vector."""
+    return len(args) > 1 and args[1].ndim > 1
 
 
 def _is_in_16_bit(input: Tensor) -> bool:
@@ -104,7 +109,7 @@ class Int8Products(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         # Plugins may give keywords.
-        is_layer = func is nn.functional.linear and len(args) > 1
+        is_layer = func is nn.functional.linear and _has_matrix(args)
         if not is_layer or torch.is_grad_enabled() or min(args[1].shape) < _LEAST_SIZE:
             return func(*args, **(kwargs or {}))
         return int8_linear(*args, **(kwargs or {}))
@@ -149,11 +154,13 @@ def _scales(rows: Tensor) -> Tensor:
 
 
 def _packed(weight_NK: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the weights as oneDNN stores them, their scales and zero points [N]; cached while the weights exist."""
-    found: tuple[Tensor, Tensor, Tensor] | None = _packed_weights.get(weight_NK)
-    if found is None:
-        p_NK, t_N1 = _quantised(weight_NK.float())
-        q_NK = p_NK.sub_(_ZERO).view(torch.int8)
-        found = torch.ops.onednn.qlinear_prepack(q_NK, None), t_N1[:, 0], torch.zeros(len(q_NK), dtype=torch.int64)
-        _packed_weights[weight_NK] = found
-    return found
+    """Return the weights as oneDNN stores them, their scales and zero points [N]; cached until the weights change."""
+    version = None if weight_NK.is_inference() else weight_NK._version
+    cached: tuple[int | None, tuple[Tensor, Tensor, Tensor]] | None = _packed_weights.get(weight_NK)
+    if cached is None or cached[0] != version:
+        # oneDNN misreads a transposed matrix.
+        p_NK, t_N1 = _quantised(weight_NK.float().contiguous())
+        packed = torch.ops.onednn.qlinear_prepack(p_NK.sub_(_ZERO).view(torch.int8), None)
+        cached = version, (packed, t_N1[:, 0], torch.zeros(len(p_NK), dtype=torch.int64))
+        _packed_weights[weight_NK] = cached
+    return cached[1]

@@ -153,7 +153,7 @@ def _log_norms(bits_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, dtype: torch.dtype) -
     log_Z_A = Z_A.log2()
     outside_O = ((Z_A < _SMALLEST_Z) | ~Z_A.isfinite()).nonzero()[:, 0]
     if len(outside_O):
-        log_Z_A[outside_O] = exact(bits_Ar[outside_O])
+        log_Z_A[outside_O] = torch.cat([exact(rows) for rows in bits_Ar[outside_O].split(_UNSHIFTED_ROWS)])
     return log_Z_A
 
 

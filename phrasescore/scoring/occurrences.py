@@ -158,9 +158,12 @@ def _clean_phrase(phrase: Text, name: str, side: str, factors: Factors | None = 
 
 
 def clean_text(text: Text, name: str) -> bytes:
-    """Return a text with single spaces between words; `name` is its name in messages."""
+    """Return a text with single spaces between words; `name` is its name in messages.
+
+    A carriage return at its end is dropped, as by the readers of files.
+    """
     try:
-        words = join_words(text.encode() if isinstance(text, str) else text)
+        words = join_words((text.encode() if isinstance(text, str) else text).removesuffix(b"\r"))
     except UnicodeEncodeError as error:
         raise UserError(f"{name}: has half of a surrogate pair, which is no character; fix it") from error
     if b"\n" in words:

@@ -58,6 +58,8 @@ def test_a_system_is_built_tuned_decoded_and_evaluated(dev: dict[str, Any], tmp_
     assert found.metrics["BLEU"].score == pytest.approx(best, abs=0.01)
     with pytest.raises(phrasescore.UserError, match="tokenise: is 'non'; did you mean `none`"):
         smt.evaluate(out, dev["reference"], tokenise="non")
+    with pytest.raises(phrasescore.UserError, match="evaluate needs at least one file"):
+        smt.evaluate(out, [])
 
 
 def test_an_annotated_table_becomes_a_feature(tmp_path: Path) -> None:

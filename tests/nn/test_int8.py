@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from phrasescore import device
-from phrasescore.device import choose_device
+from phrasescore.device import Precision, choose_device
 from phrasescore.errors import UserError
 from phrasescore.nn import cpu_products
 from phrasescore.nn.encoder_decoder import EncoderDecoder
@@ -48,6 +48,28 @@ def test_a_row_depends_on_nothing_but_itself() -> None:
     together = cpu_products.int8_linear(x, W, b)
     for rows in (torch.arange(1), torch.arange(7, 40), torch.randperm(300)):
         assert torch.equal(cpu_products.int8_linear(x[rows], W, b), together[rows])
+
+
+@needs_int8
+@torch.no_grad()
+def test_weights_may_be_transposed_and_may_change() -> None:
+    torch.manual_seed(1)
+    x, W = torch.randn(5, 64), nn.Parameter(torch.randn(100, 64))
+    expected = cpu_products.int8_linear(x, W)
+    assert torch.equal(cpu_products.int8_linear(x, W.t().contiguous().t()), expected)
+    W.mul_(2)
+    assert torch.equal(cpu_products.int8_linear(x, W), 2 * expected)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+@torch.no_grad()
+def test_a_layer_with_a_vector_is_computed_by_pytorch(precision: Precision) -> None:
+    if precision == "int8" and not cpu_products.has_int8():
+        pytest.skip("the CPU has no 8-bit products")
+    x, w = torch.randn(3, 5, 64), torch.randn(64)
+    with choose_device("cpu", precision).products():
+        found = nn.functional.linear(x, w)
+    assert torch.allclose(found.float(), x @ w, atol=0.2)
 
 
 @needs_int8

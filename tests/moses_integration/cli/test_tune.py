@@ -28,6 +28,16 @@ def test_the_next_command_takes_text_of_the_same_kind(
     assert f"next: phrasescore-smt decode {tuned} --prepared < TEXT > TRANSLATIONS\n" in capsys.readouterr().err
 
 
+def test_a_stream_gets_one_ini(
+    small_dev: tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str], no_moses: None
+) -> None:
+    texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1]), "--prepared", "--seeds", "1", "2"]
+    tune = ["tune", str(MINI / "moses.ini"), *texts, *QUICK, "-q"]
+    assert main([*tune, "-o", "-"]) == 0
+    assert main([*tune, "-o", str(tmp_path / "tuned.ini")]) == 0
+    assert capfd.readouterr().out.count("[feature]") == 1
+
+
 def test_repeated_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     texts = ["--source", "dev.en", "--reference", "dev.fr", "-o", "tuned.ini"]
     assert main(["tune", str(MINI / "moses.ini"), *texts, "--seeds", "1", "2", "1"]) == 2
