@@ -149,7 +149,10 @@ def _log_norms(bits_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, dtype: torch.dtype) -
 
     if not _is_on_cpu(bits_Ar):
         return torch.cat([exact(rows) for rows in bits_Ar.split(_GPU_TILES[0])])
-    Z_A = torch.cat([logits(rows).exp2_().sum(1) for rows in bits_Ar.split(_UNSHIFTED_ROWS)])
+    # Sums of their own between the logits would fragment the memory.
+    Z_A = bits_Ar.new_empty(len(bits_Ar))
+    for rows, sums in zip(bits_Ar.split(_UNSHIFTED_ROWS), Z_A.split(_UNSHIFTED_ROWS), strict=True):
+        torch.sum(logits(rows).exp2_(), dim=1, out=sums)
     log_Z_A = Z_A.log2()
     outside_O = ((Z_A < _SMALLEST_Z) | ~Z_A.isfinite()).nonzero()[:, 0]
     if len(outside_O):
