@@ -116,7 +116,7 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         ),
         (
             ["tune", INI, "--source", "FOLDER/two", "--reference", "FOLDER/two", "-o", "x"],
-            "no preparation.json lies beside it",
+            "there is no preparation.json beside it",
         ),
         ([*TUNE, "--source", "FOLDER/empty", "--reference", "FOLDER/empty"], "empty: is empty; give some hundred dev"),
         ([*TUNE, "--source", "FOLDER/bar", "--reference", "FOLDER/two"], "FOLDER/bar: line 2: has a `|`, which"),
@@ -149,7 +149,7 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         ([*DECODE, "FOLDER/compact.ini", "--source", "FOLDER/two"], "does not support PhraseDictionaryCompact"),
         ([*DECODE, "FOLDER/weights.ini", "--source", "FOLDER/two"], "has 4 features but 3 weights"),
         ([*DECODE, INI, "--source", "FOLDER/cut.gz"], "cut.gz: the compressed data is truncated"),
-        (["decode", INI, "--source", "FOLDER/two"], "it names; give text that is tokenised"),
+        (["decode", INI, "--source", "FOLDER/two"], "unknown; give text that is tokenised"),
         (
             ["decode", "FOLDER/lost.ini", "--source", "FOLDER/two"],
             "gz does not exist, relative to FOLDER; move the ini back",
