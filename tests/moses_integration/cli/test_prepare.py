@@ -18,5 +18,5 @@ def test_a_text_is_prepared_as_the_training_text(plain_texts: Path, plain_system
     assert prepared == (plain_system / "corpus/train.en").read_text().splitlines()
     assert prepared == (tmp_path / "prepared").read_text().splitlines()
     assert prepared != plain.read_text().splitlines()
-    with pytest.raises(phrasescore.UserError, match="there is no preparation.json"):
+    with pytest.raises(phrasescore.UserError, match=r"there is no preparation\.json"):
         smt.prepare(MINI / "moses.ini", plain)
