@@ -34,10 +34,10 @@ class Device:
 
     torch_device: torch.device
     product_dtype: torch.dtype | None
-    """bfloat16, or None for the data type of the weights."""
+    """bfloat16, or None for the data type of the weights. If the device quantises, it is that of the softmax alone:
+    bfloat16 where it is fast, else int8."""
     quantises: bool = False
-    """Whether linear layers multiply 8-bit integers. `product_dtype` is then that of the softmax over the words:
-    bfloat16 where it is fast, else 8-bit integers."""
+    """Whether linear layers multiply 8-bit integers."""
 
     @property
     def precision(self) -> Literal["int8", "bf16", "fp32"]:

@@ -73,7 +73,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 _OWN_PACKAGES = ("phrasescore", "moses_integration", "experiments")
-_DISTRIBUTIONS = {"kenlm": "ufal.kenlm", "thot": "sil-thot", "sklearn": "scikit-learn"}
+_DISTRIBUTIONS = {"kenlm": "ufal.kenlm", "sklearn": "scikit-learn"}
 """Names on PyPI that differ from that of the module."""
 
 

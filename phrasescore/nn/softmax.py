@@ -75,8 +75,10 @@ class WordSoftmax(nn.Module):
 
     def log_probs(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> tuple[Tensor, Tensor]:
         """Return ln p of each symbol at its node, [I], and ln sum_v exp(l_v) of each node, [A]."""
-        # `product_dtype` takes the place of autocast.
+        # `product_dtype` takes the place of autocast. Products of 8-bit integers have no gradient.
         dtype = self.product_dtype or self.words.weight.dtype
+        if dtype is torch.int8 and torch.is_grad_enabled():
+            dtype = self.words.weight.dtype
         with torch.autocast(s_Ar.device.type, enabled=False):
             if dtype in (self.words.weight.dtype, torch.int8) and not torch.is_grad_enabled():
                 return _unshifted_log_probs(s_Ar, self.words.weight, self.words.bias, node_I, symbol_I, dtype)
@@ -133,12 +135,12 @@ def _unshifted_log_probs(
 ) -> tuple[Tensor, Tensor]:
     """See `WordSoftmax.log_probs`."""
     bits_Ar, b_V = s_Ar.to(G_Vr.dtype) * _BITS, b_V * _BITS
-    log_Z_A = _log_norms(bits_Ar, G_Vr, b_V, dtype)
+    log_Z_A = _log2_norms(bits_Ar, G_Vr, b_V, dtype)
     l_I = _logit(bits_Ar, G_Vr, b_V, node_I, symbol_I, dtype)
     return (l_I - log_Z_A[node_I]) / _BITS, log_Z_A / _BITS
 
 
-def _log_norms(bits_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, dtype: torch.dtype) -> Tensor:
+def _log2_norms(bits_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, dtype: torch.dtype) -> Tensor:
     """Return log2 sum_v 2^l_v of each node, [A], in the type of the weights."""
 
     def logits(rows: Tensor) -> Tensor:

@@ -97,6 +97,8 @@ def test_probabilities_of_the_words_are_near_those_of_32_bits_and_sum_to_one() -
     for ours, theirs in zip(found, exact, strict=True):
         assert 0 < (ours - theirs).abs().max() < 0.3
     assert torch.allclose(found[0].exp().view(100, 70).sum(1), torch.ones(100), atol=1e-5)
+    with torch.enable_grad():
+        assert torch.allclose(softmax.log_probs(s_Ar, node_I, symbol_I)[0], exact[0], atol=1e-4)
     assert torch.equal(softmax.log_probs(s_Ar[7:8], torch.zeros(1, dtype=torch.int64), symbol_I[:1])[1], found[1][7:8])
 
 
