@@ -136,6 +136,7 @@ def tune_rescoring(
         the content of `output`, such as `weights`, and `dev_bleu` (0 to 100): `before` tuning, `tuned`, `held_out`.
     """
     given = {"nbest": nbest, "source": source, "reference": reference, "output": output}
+    _require_rereadable("output", output, "give a file")
     _call("rescore", {**given, **options}, log)
     return read_json(Path(output), "give a file that `rescore` can write")
 
@@ -176,10 +177,7 @@ def _paths(files: Files) -> list[Path]:
 def _written(
     command: str, options: Mapping[str, Any], output: File | None, log: Log, progress: ProgressCallback = no_progress
 ) -> list[str]:
-    if output is not None and is_stream(output):
-        raise UserError(
-            "output: is a stream or a device, which cannot be read again; leave it out, and write the returned lines"
-        )
+    _require_rereadable("output", output, "leave it out, and write the returned lines")
     with TemporaryDirectory(prefix="phrasescore-") as folder:
         text = Path(folder) / "text" if output is None else Path(output)
         _call(command, {**options, "output": text}, log, progress)
@@ -187,10 +185,16 @@ def _written(
 
 
 def _reported(command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback) -> dict[str, Any]:
+    _require_rereadable("report", options.get("report"), "leave it out, and use the returned report")
     with TemporaryDirectory(prefix="phrasescore-") as folder:
         report = Path(options.get("report") or Path(folder) / "report.json")
         _call(command, {**options, "report": report}, log, progress)
         return read_json(report, "give a file that can be written")
+
+
+def _require_rereadable(option: str, path: File | None, advice: str) -> None:
+    if path is not None and is_stream(path):
+        raise UserError(f"{option}: is a stream or a device, which cannot be read again; {advice}")
 
 
 def _call(command: str, options: Mapping[str, Any], log: Log, progress: ProgressCallback = no_progress) -> None:

@@ -12,7 +12,7 @@ from phrasescore.cli.console import listening
 from phrasescore.cli.options import path_or_standard_stream
 from phrasescore.cli.parser import CommandParser
 from phrasescore.cli.running import run_with_plugins
-from phrasescore.configuration import require_known
+from phrasescore.configuration import is_several, require_known
 from phrasescore.files import STANDARD_STREAM
 from phrasescore.text import Log, ProgressCallback
 
@@ -68,7 +68,7 @@ def _option(action: argparse.Action, value: Any) -> Iterator[str]:
 
 
 def _texts(action: argparse.Action, value: Any) -> list[str]:
-    values = value if isinstance(value, list | tuple) else [value]
+    values = value if is_several(value) else [value]
     takes_paths = action.type in (Path, path_or_standard_stream)
     # A path that begins with a hyphen must not look like an option.
     return [

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import Field, field, fields
+from numbers import Integral, Real
 from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -120,7 +121,7 @@ def check_options(section: type[Section], values: Mapping[str, Any], place: str)
     for key in values:
         if key not in known:
             raise UserError(unknown_key(key, known, place))
-    automatic = {key: AUTO for key, value in values.items() if value == AUTO and known[key].metadata.get("auto")}
+    automatic = {key: AUTO for key, value in values.items() if known[key].metadata.get("auto") and value == AUTO}
     return check_values(section, {key: values[key] for key in values if key not in automatic}, place) | automatic
 
 
@@ -142,18 +143,26 @@ def _converted(value: Any, kind: Any, name: str) -> Any:
     if value is None and type(None) in get_args(kind):
         return None
     if is_list(kind):
-        if isinstance(value, str | bytes | Path) or not isinstance(value, Iterable):
+        if not is_several(value):
             raise UserError(f"{name} is {value!r}; give a list")
         return tuple(_converted(one, wanted, name) for one in value)
     if (allowed := choices(kind)) and value not in allowed:
         raise UserError(f"{name} is {value!r}; choose one of {', '.join(allowed)}")
     if wanted is Path and isinstance(value, str):
         return Path(value)
-    if wanted is float and type(value) is int:
+    # Integral and Real include the numbers of NumPy, and bool.
+    if wanted is int and isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    if wanted is float and isinstance(value, Real) and not isinstance(value, bool):
         return float(value)
-    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+    if not isinstance(value, wanted) or wanted is int:
         raise UserError(f"{name} is {value!r}; give {_TYPE_NAMES[wanted]}")
     return value
+
+
+def is_several(value: Any) -> bool:
+    """Return whether a Python value is a list of values, such as a tuple, a range or an array."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Path)
 
 
 def check_effect(given: Iterable[str], idle: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from phrasescore.cli import make_parser
@@ -76,6 +77,8 @@ def test_values_are_converted() -> None:
     found = check_values(TrainingConfig, {"clip": 2, "max_minutes": 5, "max_updates": 7}, "here")
     assert found == {"clip": 2.0, "max_minutes": 5.0, "max_updates": 7}
     assert isinstance(found["clip"], float)
+    found = check_values(TrainingConfig, {"clip": np.float32(2), "max_updates": np.int64(7)}, "here")
+    assert (type(found["clip"]), type(found["max_updates"])) == (float, int)
     assert check_values(DataConfig, {"source_corpus": "text"}, "here") == {"source_corpus": Path("text")}
 
 

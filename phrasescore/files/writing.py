@@ -177,21 +177,22 @@ def output_place(path: str | Path) -> Path:
 
 def require_writable(*paths: str | Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
     """Check before a long computation that its outputs can be written and replace no input; None is ignored."""
-    taken, read = set(), {real_path(path) for path in inputs if path is not None and str(path) != STANDARD_STREAM}
+    taken: set[Path | int] = set()
+    read = {real_path(path) for path in inputs if path is not None and str(path) != STANDARD_STREAM}
     for path in paths:
         if path is None:
             continue
-        is_stdout = str(path) == STANDARD_STREAM
-        place = None if is_stdout else real_path(path)
+        descriptor = STDOUT if str(path) == STANDARD_STREAM else DESCRIPTORS.get(str(path))
+        place = real_path(path) if descriptor is None else descriptor
         if place in taken:
-            name = "standard output" if is_stdout else path
+            name = "standard output" if descriptor == STDOUT else path
             raise UsageError(f"{name}: is given for two outputs; give each a file of its own")
         # Several outputs can share a device such as /dev/null.
-        if is_stdout or not Path(path).is_char_device():
+        if descriptor is not None or not Path(path).is_char_device():
             taken.add(place)
-        if is_stdout:
-            require_open(STDOUT)
-        if is_stdout or is_device_or_pipe(path):
+        if descriptor is not None:
+            require_open(descriptor)
+        if descriptor is not None or is_device_or_pipe(path):
             continue
         if place in read:
             raise UsageError(f"{path}: is an input, which would be lost; give another output")

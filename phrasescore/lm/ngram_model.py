@@ -47,12 +47,12 @@ def load_kenlm(path: Path) -> kenlm.Model:
         raise UserError(f"{path}: {what}; give an ARPA file or a KenLM binary")
     place, status = path.resolve(), path.stat()
     with reported_as({place: path}):
-        return _load(place, status.st_size, status.st_mtime_ns)
+        return _load(place, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
 
 
 @lru_cache(maxsize=2)
-def _load(path: Path, size: int, time: int) -> kenlm.Model:
-    """Load a model, which a neural language model and the decoder may share."""
+def _load(path: Path, version: tuple[int, ...]) -> kenlm.Model:
+    """Load a model, which a neural language model and the decoder may share; a replaced file has another version."""
     import kenlm
 
     config = kenlm.Config()

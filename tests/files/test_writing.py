@@ -90,10 +90,7 @@ def test_a_link_is_compressed_by_its_own_name(tmp_path: Path) -> None:
 
 
 def test_a_pipe_without_a_name_is_written_to() -> None:
-    """An unnamed pipe is a valid output, as in `-o >(...)` and `-o /dev/stdout
-
-    ...` of a shell.
-    """
+    """An unnamed pipe is a valid output, as in `-o >(...)` of a shell."""
     reading, writing = os.pipe()
     name = f"/dev/fd/{writing}"
     require_writable(name)
@@ -149,6 +146,11 @@ def test_a_device_takes_several_outputs(tmp_path: Path) -> None:
     require_writable("/dev/null", "/dev/null", None)
     with pytest.raises(UsageError, match="out: is given for two outputs"):
         require_writable(tmp_path / "out", tmp_path / "out")
+
+
+def test_standard_output_takes_one_output_under_all_its_names() -> None:
+    with pytest.raises(UsageError, match="standard output: is given for two outputs"):
+        require_writable("-", "/dev/stdout")
 
 
 @pytest.mark.parametrize(("suffix", "decompress"), [("gz", gzip.decompress), ("xz", lzma.decompress)])

@@ -47,7 +47,7 @@ def test_a_system_is_built_tuned_decoded_and_evaluated(dev: dict[str, Any], tmp_
     assert f"{ini}: written; tune its weights with `phrasescore-smt tune`" in said
     assert "step 1 of 4, text" in shown
     tuned = tmp_path / "tuned.ini"
-    report = smt.tune(ini, tuned, **dev, **ALONE, **QUICK, seeds=[3, 4])
+    report = smt.tune(ini, tuned, **dev, **ALONE, **QUICK, seeds=range(3, 5))
     assert [run["seed"] for run in report["runs"]] == [3, 4]
     out = tmp_path / "out"
     translations = smt.decode(tuned, dev["source"], out, **ALONE)
@@ -122,6 +122,10 @@ def test_values_are_checked_as_on_the_command_line(dev: dict[str, Any], tmp_path
         smt.tune("nowhere.ini", tmp_path / "out.ini", **dev)
     with pytest.raises(phrasescore.UserError, match=r"^output: is a stream or a device, which cannot be read again"):
         smt.decode(INI, dev["source"], "-", **ALONE)
+    with pytest.raises(phrasescore.UserError, match=r"^report: is a stream or a device, which cannot be read again"):
+        smt.tune(INI, tmp_path / "out.ini", **dev, report="/dev/stdout")
+    with pytest.raises(phrasescore.UserError, match=r"^output: is a stream or a device, which cannot be read again"):
+        smt.tune_rescoring("dev.nbest", "-", **dev)
     assert capfd.readouterr() == ("", "")
 
 
