@@ -38,7 +38,7 @@ def measure(table: Path, text: Path, device_name: str, updates: int) -> dict[str
 
 def _measure(learns_from: LearnsFrom, data: Data, device: Device, updates: int) -> dict[str, float]:
     with TemporaryDirectory() as folder:
-        trainer, _ = prepare(data, Path(folder), Settings.of(learns_from, None, []), device)
+        trainer = prepare(data, Path(folder), Settings.of(learns_from, None, []), device)
         batches = chain.from_iterable(map(trainer.task.batches, count()))
         for examples in islice(batches, _WARM_UP):
             trainer._update(examples)

@@ -47,7 +47,7 @@ def given_layers(args: argparse.Namespace, sections: Sections) -> list[Values]:
     return [*([read_toml(args.config, sections)] if args.config else []), given]
 
 
-def run_training(args: argparse.Namespace, prepare: Callable[..., tuple[Trainer[Any], Any]], next_command: str) -> int:
+def run_training(args: argparse.Namespace, prepare: Callable[..., Trainer[Any]], next_command: str) -> int:
     """Train, with other processes if `torchrun` started this one; return the exit code.
 
     Args:
@@ -64,7 +64,7 @@ def run_training(args: argparse.Namespace, prepare: Callable[..., tuple[Trainer[
         configure_memory()
         device = choose_device(ranks.device_name(args.device), args.precision)
         with reporter.task("reading") as task, stop.urgently():
-            trainer, _ = prepare(device=device, start=Start(args.restart, task.update, reporter.log, ranks))
+            trainer = prepare(device=device, start=Start(args.restart, task.update, reporter.log, ranks))
         return _train(trainer, reporter, stop, restarted=args.restart, next_command=next_command)
 
 

@@ -114,8 +114,8 @@ def prepare(
     device: Device,
     validation: Path | ParallelText | None = None,
     start: Start = Start(),  # noqa: B008
-) -> tuple[Trainer[TextTask], dict[str, Any]]:
-    """Read the text and create a trainer, which resumes an interrupted run; also return facts about the text."""
+) -> Trainer[TextTask]:
+    """Read the text and create a trainer, which resumes an interrupted run."""
     OPTIMISERS[settings.training.optimiser]
     with run_folder(folder, start.restart, LANGUAGE_MODEL, start.ranks) as home:
         read = read_text(text, partial(text_lines, log=start.log), start.log)
@@ -163,7 +163,7 @@ def prepare(
         trainer = Trainer(home, task, fixed, start.ranks)
         trainer.begin(describe, restart=start.restart)
         start.log(_introduction(facts, settings.model.self_normalise))
-        return trainer, facts
+        return trainer
 
 
 def _new_network(settings: LmSettings, sizes: tuple[int, int], device: Device) -> NeuralLanguageModel:

@@ -41,7 +41,7 @@ def prepare(
     device: Device,
     validation: Data | None = None,
     start: Start = Start(),  # noqa: B008
-) -> tuple[Trainer[Any], PairData]:
+) -> Trainer[Any]:
     """Read the data and create a trainer, which resumes an interrupted run; validation data are of the same kind."""
     settings.check()
     _check(data, settings, validation)
@@ -67,7 +67,7 @@ def prepare(
         trainer.begin(describe, restart=start.restart)
         _log_data(read.data, has_held_out=len(task.held_out) > 0, log=start.log)
         _log_sizes(settings, by_size, start.log)
-        return trainer, read.data
+        return trainer
 
 
 def _check(data: Data, settings: Settings, validation: Data | None) -> None:

@@ -30,7 +30,7 @@ def train(
     table: Path, folder: Path, settings: Settings, stop_after: int | None = None, device: Device = CPU
 ) -> Trainer[PhrasePairTask]:
     """Train on a phrase table, resuming an earlier run; return the trainer."""
-    return run_until(prepare(table, folder, settings, device)[0], stop_after)
+    return run_until(prepare(table, folder, settings, device), stop_after)
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:

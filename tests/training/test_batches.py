@@ -100,7 +100,7 @@ def test_a_pass_takes_all_short_pairs_and_a_share_of_the_others(
     small_table: Path, tmp_path: Path, tiny_settings: Settings
 ) -> None:
     settings = replace(tiny_settings, training=replace(tiny_settings.training, long_pairs=0.3))
-    task = prepare(small_table, tmp_path / "run", settings, choose_device("cpu", "fp32"))[0].task
+    task = prepare(small_table, tmp_path / "run", settings, choose_device("cpu", "fp32")).task
     short = are_short(task.pairs, task.lines)
     assert 50 < short.sum() < len(short) - 50
     for number in (0, 1):

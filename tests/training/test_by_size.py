@@ -54,8 +54,8 @@ def test_a_run_that_follows_the_table_resumes(small_table: Path, tmp_path: Path,
     settings = replace(tiny_settings, training=training, by_size=by_size)
     runs = [("whole", None), ("parts", 7), ("parts", 60), ("parts", None)]
     for folder, stop in runs:
-        trainer, data = prepare(small_table, tmp_path / folder, settings, CPU)
-        assert trainer.task.network.config.dropout == dropout_by_size(len(data.distinct)) == 0.6
+        trainer = prepare(small_table, tmp_path / folder, settings, CPU)
+        assert trainer.task.network.config.dropout == dropout_by_size(600) == 0.6
         assert trainer.config.max_updates == updates_by_size(600, 32) == 94
         assert trainer.config.evaluate_every == 10
         run_until(trainer, stop)

@@ -52,7 +52,7 @@ def test_a_damaged_state_of_training_does_not_cost_the_weights(
         with pytest.raises(UserError, match=rf"^{path}: is damaged, so .*; copy it again, or start over with restart"):
             prepare(small_table, folder, tiny_settings, CPU)
         assert contents(folder) == before
-    assert prepare(small_table, folder, tiny_settings, CPU, start=Start(restart=True))[0].progress.update == 0
+    assert prepare(small_table, folder, tiny_settings, CPU, start=Start(restart=True)).progress.update == 0
 
 
 def test_a_state_of_another_network_is_not_read(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:

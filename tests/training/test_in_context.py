@@ -50,7 +50,7 @@ def settings(model: ModelConfig = MODEL, data: DataConfig | None = None, **train
 
 
 def prepared(texts: tuple[ParallelText, ParallelText | None], folder: Path, settings: Settings) -> Trainer[ContextTask]:
-    return prepare(texts[0], folder, settings, CPU, texts[1])[0]
+    return prepare(texts[0], folder, settings, CPU, texts[1])
 
 
 def train(

@@ -39,7 +39,7 @@ def test_updates_ask_for_no_number_between_looks_at_the_loss(
     """
     monkeypatch.setattr(softmax, "_large", lambda log_Z_A: log_Z_A.topk(1).indices)
     training = replace(tiny_settings.training, optimiser=optimiser, clip=1.0)
-    trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=training), CPU)
+    trainer = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=training), CPU)
     batches = itertools.cycle(trainer.task.batches(0))
     with Reads() as reads:
         for update in range(1, 2 * loop._LOOK_EVERY + 1):
@@ -78,7 +78,7 @@ def test_each_update_of_each_seed_has_its_own_random_numbers(
     monkeypatch.setattr(torch, "manual_seed", seeded)
     for seed in (1, 2):
         settings = replace(tiny_settings, training=replace(tiny_settings.training, seed=seed))
-        trainer, _ = prepare(small_table, tmp_path / f"run{seed}", settings, CPU)
+        trainer = prepare(small_table, tmp_path / f"run{seed}", settings, CPU)
         run_until(trainer, 5)
     assert len(set(drawn)) == len(drawn) >= 10
 
@@ -122,7 +122,7 @@ def test_the_recurrent_network_is_trained_with_16_bit_products(
     small_table: Path, tmp_path: Path, tiny_settings: Settings
 ) -> None:
     """16-bit precision applies to the recurrent network as well as to its softmax."""
-    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, choose_device("cpu", "bf16"))
+    trainer = prepare(small_table, tmp_path / "run", tiny_settings, choose_device("cpu", "bf16"))
     seen = []
     trainer.network.get_submodule("encoder.summary").register_forward_hook(
         lambda module, given, product: seen.append(product.dtype) if module.training else None
@@ -136,7 +136,7 @@ def test_the_best_weights_are_kept_and_patience_ends_the_run(
 ) -> None:
     training = replace(tiny_settings.training, learning_rate=0.5, epochs=1000, patience=3, schedule="constant")
     seen: list[Evaluation] = []
-    trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=training), CPU)
+    trainer = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=training), CPU)
     trainer.callbacks = Callbacks(on_evaluation=seen.append)
     progress = trainer.train()
     assert progress.finished == "the measured loss no longer falls"
@@ -150,7 +150,7 @@ def test_the_best_weights_are_kept_and_patience_ends_the_run(
 def test_the_validation_loss_decides_if_there_is_one(
     small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU, validation=small_table)
+    trainer = prepare(small_table, tmp_path / "run", tiny_settings, CPU, validation=small_table)
     losses = iter([PairLoss(5.0, 1.0), PairLoss(3.0, 1.0), PairLoss(4.0, 1.0), PairLoss(3.0, 1.0)])
     held_out = PairLoss(1.0, 1.0)
     monkeypatch.setattr(
@@ -164,7 +164,7 @@ def test_the_validation_loss_decides_if_there_is_one(
 def test_a_budget_in_minutes_ends_the_run(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     """The time budget ends the run; it is so small that one update exceeds it."""
     config = replace(tiny_settings.training, epochs=None, max_minutes=2.0, max_updates=5)
-    trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=config), CPU)
+    trainer = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=config), CPU)
     trainer.progress.seconds = 60.0
     assert trainer.budget.spent(trainer.progress) == 0.5
     trainer.progress.seconds = 120 - 1e-6
@@ -178,13 +178,13 @@ def test_the_state_is_saved_between_evaluations(
     training = replace(tiny_settings.training, evaluate_every=0)
     settings = replace(tiny_settings, training=training)
     train(small_table, tmp_path / "whole", settings)
-    trainer, _ = prepare(small_table, tmp_path / "killed", settings, CPU)
+    trainer = prepare(small_table, tmp_path / "killed", settings, CPU)
     with monkeypatch.context() as patched:
         patched.setattr(loop, "_SAVE_SECONDS", 0.0)
         die_in(patched, trainer, "_evaluate_and_save")
         with pytest.raises(KilledError):
             trainer.train()
-    resumed = prepare(small_table, tmp_path / "killed", settings, CPU)[0]
+    resumed = prepare(small_table, tmp_path / "killed", settings, CPU)
     assert resumed.progress.update == trainer.task.batches_per_epoch - 1
     resumed.train()
     assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
@@ -195,7 +195,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def test_a_loss_that_is_no_number_stops_the_run(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
-    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    trainer = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
 
     def spoil() -> bool:
         if trainer.progress.update == 15:
@@ -216,7 +216,7 @@ def test_gradients_that_are_no_numbers_do_not_reach_the_weights_kept(
 
     The last update before an evaluation fails, while its loss is still finite.
     """
-    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    trainer = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     parameter = trainer.task.network.softmax.words.weight
     parameter.register_hook(lambda gradient: gradient * float("nan") if trainer.progress.update == 19 else gradient)
     with pytest.raises(UserError, match="the loss is not a number; the weights of update 10 are kept"):

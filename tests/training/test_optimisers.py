@@ -74,7 +74,7 @@ def test_averages_of_gradients_do_not_become_denormal_numbers(
 ) -> None:
     """An update of denormal numbers takes ten times as long on a CPU, and Adam's averages would stay so."""
     training = replace(tiny_settings.training, optimiser=optimiser)
-    trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=training), CPU)
+    trainer = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=training), CPU)
     batches = itertools.cycle(trainer.task.batches(0))
     trainer._timed_update(next(batches))
     averages = [x for state in trainer.optimiser.state.values() for x in state.values() if x.dim()]

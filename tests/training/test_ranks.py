@@ -46,11 +46,11 @@ class Run:
 
     def _prepare(self, ranks: Ranks) -> Trainer[Any]:
         if isinstance(self.settings, LmSettings):
-            return prepare_lm(MINI / "train.en", self.folder, self.settings, CPU, start=Start(ranks=ranks))[0]
+            return prepare_lm(MINI / "train.en", self.folder, self.settings, CPU, start=Start(ranks=ranks))
         if self.settings.sentences is not None:
             text = ParallelText(MINI / "train.en", MINI / "train.fr")
-            return prepare(text, self.folder, self.settings, CPU, start=Start(ranks=ranks))[0]
-        return prepare(self.table, self.folder, self.settings, CPU, start=Start(self.restart, ranks=ranks))[0]
+            return prepare(text, self.folder, self.settings, CPU, start=Start(ranks=ranks))
+        return prepare(self.table, self.folder, self.settings, CPU, start=Start(self.restart, ranks=ranks))
 
 
 def start(rank: int, number: int, machines: int, meeting: Path, work: Callable[[Ranks], object]) -> None:
@@ -260,7 +260,7 @@ def test_each_rank_drops_other_elements(
 ) -> None:
     training = replace(tiny_settings.training, learning_rate=0.0)
     settings = replace(tiny_settings, model=replace(TINY, dropout=dropout), training=training)
-    trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU)
+    trainer = prepare(small_table, tmp_path / "run", settings, CPU)
 
     class Second(Ranks):
         rank = 1

@@ -38,7 +38,7 @@ def test_forms_that_do_not_go_together_are_reported_before_the_reading(
 
 
 def test_validation_is_measured_on_other_pairs(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
-    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU, validation=MINI / "phrase-table.gz")
+    trainer = prepare(small_table, tmp_path / "run", tiny_settings, CPU, validation=MINI / "phrase-table.gz")
     trainer.train()
     last = metrics(tmp_path / "run")[-1]
     assert last["held_out"] != last["validation"]
@@ -56,7 +56,7 @@ def test_a_validation_table_without_usable_pairs_is_rejected(tmp_path: Path, tin
 
 def test_a_validation_table_needs_nothing_held_out(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     settings = replace(tiny_settings, data=DataConfig(held_out=0))
-    trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU, validation=small_table)
+    trainer = prepare(small_table, tmp_path / "run", settings, CPU, validation=small_table)
     trainer.train()
     assert {record["held_out"] for record in metrics(tmp_path / "run")} == {None}
     assert all(record["validation"] for record in metrics(tmp_path / "run"))
@@ -68,16 +68,16 @@ def test_the_folder_says_how_and_on_what_it_was_trained(
     monkeypatch.chdir(tmp_path)
 
     def described(settings: Settings) -> dict[str, Any]:
-        trainer, data = prepare(small_table.name, Path("run"), settings, CPU, Path(small_table.name))
+        trainer = prepare(small_table.name, Path("run"), settings, CPU, Path(small_table.name))
         run_until(trainer, trainer.progress.update + 1)
         found: dict[str, Any] = json.loads(Path("run/config.json").read_bytes())
-        assert found["training"]["digests"]["table"] == data.digest
         return found
 
     found = described(tiny_settings)
     assert found["data"] == json.loads(json.dumps(asdict(tiny_settings.data)))
     assert found["training"]["table"] == found["training"]["validation"] == str(small_table)
-    assert found["training"]["digests"]["validation"] is not None
+    digests = found["training"]["digests"]
+    assert digests["table"] == digests["validation"] is not None
     assert (found["training"]["epochs"], found["training"]["device"]) == (2, "cpu fp32")
     longer = replace(tiny_settings, training=replace(tiny_settings.training, epochs=3))
     assert described(longer)["training"]["epochs"] == 3
@@ -90,7 +90,7 @@ def test_a_sample_of_the_words_trains_almost_like_all_words(
     for sampled in (0, 40):
         training = replace(tiny_settings.training, epochs=3, evaluate_every=0, sampled_words=sampled)
         settings = replace(tiny_settings, training=training)
-        trainer, _ = prepare(small_table, tmp_path / f"run-{sampled}", settings, CPU)
+        trainer = prepare(small_table, tmp_path / f"run-{sampled}", settings, CPU)
         words = len(trainer.task.network.softmax.words.bias)
         trainer.train()
         losses.append([record["held_out"]["per_pair"] for record in metrics(tmp_path / f"run-{sampled}")])

@@ -82,7 +82,7 @@ def test_two_runs_do_not_share_a_folder(
     small_table: Path, tmp_path: Path, tiny_settings: Settings, restart: bool
 ) -> None:
     """A second run in the same folder fails before it changes any file of the first."""
-    first, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    first = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     other = replace(tiny_settings, data=DataConfig(source_vocabulary=5))
 
     def start_second() -> bool:
@@ -96,7 +96,7 @@ def test_two_runs_do_not_share_a_folder(
 
     first.callbacks = Callbacks(should_stop=start_second)
     assert first.train().update == 12
-    assert prepare(small_table, tmp_path / "run", tiny_settings, CPU)[0].progress.update == 12
+    assert prepare(small_table, tmp_path / "run", tiny_settings, CPU).progress.update == 12
 
 
 def test_a_deleted_trainer_unlocks_the_folder(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
@@ -107,7 +107,7 @@ def test_a_deleted_trainer_unlocks_the_folder(small_table: Path, tmp_path: Path,
 
 def test_restart(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     train(small_table, tmp_path / "run", tiny_settings, stop_after=15)
-    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU, start=Start(restart=True))
+    trainer = prepare(small_table, tmp_path / "run", tiny_settings, CPU, start=Start(restart=True))
     assert trainer.progress.update == 0
     trainer.train()
     train(small_table, tmp_path / "fresh", tiny_settings)
@@ -166,7 +166,7 @@ def test_a_kill_of_a_run_that_starts_over_leaves_no_mixture_of_two_networks(
     with monkeypatch.context() as patched:
         die_in(patched, owner, name, after)
         with pytest.raises(KilledError):
-            prepare(table, folder, other_settings, CPU, start=Start(restart=True))[0].train()
+            prepare(table, folder, other_settings, CPU, start=Start(restart=True)).train()
     if (folder / WEIGHTS).exists():
         hidden = load_model(folder).network.config.hidden
         assert (folder / WEIGHTS).read_bytes() == (old / WEIGHTS).read_bytes() or hidden == 9
@@ -175,7 +175,7 @@ def test_a_kill_of_a_run_that_starts_over_leaves_no_mixture_of_two_networks(
             load_model(folder)
         train(table, folder, other_settings)
         assert outcome(folder) == outcome(fresh)
-    prepare(table, folder, other_settings, CPU, start=Start(restart=True))[0].train()
+    prepare(table, folder, other_settings, CPU, start=Start(restart=True)).train()
     assert outcome(folder) == outcome(fresh)
 
 
@@ -190,7 +190,7 @@ def test_a_network_without_state_is_not_replaced(
     with pytest.raises(UserError, match=r"run: holds a network but not the state of its training; give another"):
         prepare(table, folder, other_settings, CPU)
     assert (folder / WEIGHTS).read_bytes() == (old / WEIGHTS).read_bytes()
-    prepare(table, folder, other_settings, CPU, start=Start(restart=True))[0].train()
+    prepare(table, folder, other_settings, CPU, start=Start(restart=True)).train()
     assert load_model(folder).network.config.hidden == 9
 
 
@@ -200,9 +200,9 @@ def test_a_run_that_starts_over_and_stops_resumes(small_table: Path, tmp_path: P
     # --restart does not need the old run's checkpoint.
     (folder / "training-state/checkpoint.safetensors").unlink()
     other = replace(tiny_settings, training=replace(tiny_settings.training, seed=2))
-    restarted, _ = prepare(small_table, folder, other, CPU, start=Start(restart=True))
+    restarted = prepare(small_table, folder, other, CPU, start=Start(restart=True))
     assert run_until(restarted, 3).progress.update == 3
-    assert prepare(small_table, folder, other, CPU)[0].progress.update == 3
+    assert prepare(small_table, folder, other, CPU).progress.update == 3
     with pytest.raises(UserError, match=r"run: holds a run with another seed \(2, now 1\); give the same to resume it"):
         prepare(small_table, folder, tiny_settings, CPU)
     train(small_table, folder, other)

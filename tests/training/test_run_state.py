@@ -48,7 +48,7 @@ def test_time_and_patience_go_on_where_a_run_stopped(
     stopped = train(small_table, tmp_path / "run", tiny_settings, stop_after=13)
     stopped.progress.evaluations_without_gain = 3
     stopped.state.save()
-    resumed, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    resumed = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     assert resumed.progress.seconds == stopped.progress.seconds > 0
     assert resumed.progress.evaluations_without_gain == 3
 
@@ -104,13 +104,13 @@ def test_a_kill_does_not_separate_the_weights_from_their_description(
     The kill comes between the two files of the evaluation after update 20.
     """
     train(small_table, tmp_path / "run", tiny_settings, stop_after=15)
-    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    trainer = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     with monkeypatch.context() as patched:
         die_in(patched, trainer.state, place)
         with pytest.raises(KilledError):
             trainer.train()
     assert trainer.progress.best_update == 20
-    resumed, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    resumed = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     assert resumed.progress.best_update == (20 if place == "save_weights" else 10)
     train(small_table, tmp_path / "other", tiny_settings, stop_after=resumed.progress.best_update)
     assert (tmp_path / "run" / WEIGHTS).read_bytes() == (tmp_path / "other" / WEIGHTS).read_bytes()
@@ -147,7 +147,7 @@ def test_another_validation_table_does_not_resume(small_table: Path, tmp_path: P
     folder = tmp_path / "run"
 
     def resume(validation: Path | None) -> Trainer[PhrasePairTask]:
-        trainer, _ = prepare(small_table, folder, tiny_settings, CPU, validation)
+        trainer = prepare(small_table, folder, tiny_settings, CPU, validation)
         return run_until(trainer, trainer.progress.update + 1)
 
     resume(small_table)
@@ -163,7 +163,7 @@ def test_a_run_without_an_update_makes_room_for_another(
     def fail(*arguments: Any) -> None:
         raise RuntimeError("at the first update")
 
-    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    trainer = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     monkeypatch.setattr(trainer.network, "forward", fail)
     other = replace(tiny_settings, training=replace(tiny_settings.training, learning_rate=0.003))
     with pytest.raises(RuntimeError, match="at the first update"):
@@ -174,7 +174,7 @@ def test_a_run_without_an_update_makes_room_for_another(
 def test_a_full_disk_is_blamed_on_the_file_that_grows(
     small_table: Path, tmp_path: Path, tiny_settings: Settings
 ) -> None:
-    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    trainer = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     (tmp_path / "run" / METRICS).unlink(missing_ok=True)
     (tmp_path / "run" / METRICS).symlink_to("/dev/full")
     with pytest.raises(UserError, match=rf"{METRICS}: cannot be written \(No space left on device\); free space or"):

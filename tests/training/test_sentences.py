@@ -51,7 +51,7 @@ def settings(model: ModelConfig = TINY, sentences: SentenceConfig | None = None,
 def train(
     texts: tuple[ParallelText, ParallelText], folder: Path, settings: Settings, stop_after: int | None = None
 ) -> Trainer[SentenceTask]:
-    return run_until(prepare(texts[0], folder, settings, CPU, texts[1])[0], stop_after)
+    return run_until(prepare(texts[0], folder, settings, CPU, texts[1]), stop_after)
 
 
 def test_a_resumed_run_equals_one_never_stopped(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
@@ -92,8 +92,8 @@ def test_a_scaled_network_starts_at_the_words_frequencies(
 ) -> None:
     model = replace(TINY, initialisation="cho2014")
     all_words = SentenceConfig(min_count=1)
-    scaled = prepare(texts[0], tmp_path / "scaled", settings(sentences=all_words), CPU)[0].task
-    paper = prepare(texts[0], tmp_path / "paper", settings(model, all_words), CPU)[0].task
+    scaled = prepare(texts[0], tmp_path / "scaled", settings(sentences=all_words), CPU).task
+    paper = prepare(texts[0], tmp_path / "paper", settings(model, all_words), CPU).task
     words = [word for line in texts[0].target.read_text().splitlines() for word in (*line.split(), "</s>")]
     counts = Counter(words)
     entropy = -sum(math.log(counts[word] / len(words)) for word in words) / len(words)
@@ -110,7 +110,7 @@ def test_duplicates_of_held_out_lines_with_other_unknown_words_are_excluded(tmp_
         (tmp_path / side).write_text("".join(f"{'abcdef'[number % 6]} {number}\n" for number in range(60)))
     text = ParallelText(tmp_path / "source", tmp_path / "target")
     chosen = replace(settings(sentences=SentenceConfig(min_count=2)), data=DataConfig(held_out=1 / 60))
-    task = prepare(text, tmp_path / "run", chosen, CPU)[0].task
+    task = prepare(text, tmp_path / "run", chosen, CPU).task
     assert len(task.held_out) == 1
     assert len(task.lines) == 50
 
@@ -135,7 +135,7 @@ def test_the_measured_loss_chooses_the_weights(
 
 def test_a_loss_beyond_any_perplexity_is_a_bad_one(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
     """A loss whose perplexity overflows counts as bad: e^710 exceeds the range of a double."""
-    trainer, _ = prepare(texts[0], tmp_path / "run", settings(), CPU, texts[1])
+    trainer = prepare(texts[0], tmp_path / "run", settings(), CPU, texts[1])
     with torch.no_grad():
         trainer.task.network.softmax.words.bias[0] = 5000
     trainer.train()
@@ -147,9 +147,8 @@ def test_a_loss_beyond_any_perplexity_is_a_bad_one(texts: tuple[ParallelText, Pa
 def test_sentences_are_held_out_if_there_are_no_others(
     texts: tuple[ParallelText, ParallelText], tmp_path: Path
 ) -> None:
-    trainer, data = prepare(texts[0], tmp_path / "run", settings(), CPU)
+    trainer = prepare(texts[0], tmp_path / "run", settings(), CPU)
     assert (len(trainer.task.lines), len(trainer.task.held_out)) == (180, 20)
-    assert len(data.pairs) == 200
     trainer.train()
     last = metrics(tmp_path / "run")[-1]
     assert last["validation"] is None
@@ -158,7 +157,7 @@ def test_sentences_are_held_out_if_there_are_no_others(
 
 
 def test_the_loss_is_the_mean_of_the_words(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
-    trainer, _ = prepare(texts[0], tmp_path / "run", settings(), CPU, texts[1])
+    trainer = prepare(texts[0], tmp_path / "run", settings(), CPU, texts[1])
     lines = next(trainer.task.batches(0))
     pairs = trainer.task.pairs.take(lines)
     with torch.inference_mode():
