@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from experiments.ablation.config import Config
-from experiments.ablation.rows import CHANNEL, CONTEXT, CSLM, NNJM, PAIR_FUNCTION, REVERSE, S2S, Column, Row
+from experiments.ablation.rows import CHANNEL, CONTEXT, CSLM, NNJM, PHRASE_PAIR_MODEL, REVERSE, S2S, Column, Row
 from experiments.steps import Json, Steps, run_phrasescore, run_toolkit
 from experiments.training import train
 from moses_integration.building.system import VALIDATION
@@ -60,7 +60,7 @@ class Networks:
         """Training description of each requested network."""
         self.annotated: dict[str, Json] = {}
         """Report of `phrasescore annotate` for each requested table."""
-        self.functions: dict[str, Json] = {}
+        self.phrase_pair_models: dict[str, Json] = {}
         """Training description of each requested phrase-pair model."""
         self.commands: dict[str, str] = {}
         """Training command of each network and model."""
@@ -150,8 +150,8 @@ class Networks:
 
     def _train(self, name: str) -> Json:
         """Train a network or a phrase-pair model if necessary; return its description."""
-        if name.partition("-")[0] == PAIR_FUNCTION:
-            return self._pair_function(name)
+        if name.partition("-")[0] == PHRASE_PAIR_MODEL:
+            return self._phrase_pair_model(name)
         command = self._command(name)
         self.commands[name] = f"phrasescore {shlex.join(self._inside(command))} -o {name}"
         depends_on = [self._system, self._inside(command)]
@@ -192,7 +192,7 @@ class Networks:
             for side, end in sides.items()
         }
 
-    def _pair_function(self, name: str) -> Json:
+    def _phrase_pair_model(self, name: str) -> Json:
         """Train a phrase-pair model with the weights of the baseline if necessary; return its description."""
         found, folder = self._baseline(), self._folder / name
         command = ["expected-bleu", str(self._folder / f"{name}.ini"), "-o", str(folder)]
@@ -210,7 +210,7 @@ class Networks:
         self.commands[name] = f"phrasescore-smt {shlex.join(self._inside(command))}"
         depends_on = [self._system, self._config.decoder, found["weights"], self._inside(command)]
         known: Json = self._steps.run(f"train.{name}", depends_on, work)
-        self.functions[name] = known
+        self.phrase_pair_models[name] = known
         return known
 
     def _inside(self, words: Sequence[str]) -> list[str]:

@@ -23,7 +23,7 @@ PARTS = {
     "CHANNEL": "added to the n-best lists: ln p(source sentence | target sentence) of a second encoder-decoder",
 }
 """Descriptions of the parts."""
-RNN, REVERSE, PAIR_FUNCTION, CONTEXT, CSLM, NNJM = "rnn", "reverse", "xbleu", "ctx", "cslm", "nnjm"
+RNN, REVERSE, PHRASE_PAIR_MODEL, CONTEXT, CSLM, NNJM = "rnn", "reverse", "xbleu", "ctx", "cslm", "nnjm"
 S2S, CHANNEL = "s2s", "channel"
 """Names of the networks, and of the phrase-pair model that is trained for expected BLEU, in the first training."""
 ENSEMBLE = 3
@@ -141,7 +141,7 @@ class Row:
             [name] = self.networks(REVERSE)
             columns.append(Column(name, (name,), scores=("network, source given target",)))
         if "XBLEU" in self.parts:
-            [name] = self.networks(PAIR_FUNCTION)
+            [name] = self.networks(PHRASE_PAIR_MODEL)
             columns.append(Column(name, (name,), scores=("expected BLEU",)))
         return columns
 

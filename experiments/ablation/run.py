@@ -100,7 +100,7 @@ class Ablation:
             "tests": self._tests,
             "build": system,
             "networks": self._networks.described(),
-            "functions": self._networks.functions,
+            "phrase_pair_models": self._networks.phrase_pair_models,
             "commands": self._networks.commands,
             "tables": self._networks.annotated,
             "rows": {row.name: self._summary(row, rows) for row in config.rows},
@@ -169,13 +169,10 @@ class Ablation:
     def _row(self, row: Row) -> dict[str, list[Json]]:
         """Return the results of each training and seed on each test set."""
         found: dict[str, list[Json]] = {part: [] for part in self._tests.values()}
-        for one in self._trainings(row):
+        for one in row.trainings(self._config.trainings):
             for part, seeds in (self._rescored(one) if row.listed else self._decoded(one)).items():
                 found[part] += [{"training": one.training, **seed} for seed in seeds]
         return found
-
-    def _trainings(self, row: Row) -> list[Row]:
-        return row.trainings(self._config.trainings)
 
     def _decoded(self, row: Row) -> dict[str, list[Json]]:
         """Return the results of each seed on each test set when the decoder translates."""
@@ -380,7 +377,7 @@ class Ablation:
         """Return the figures on the first test set, and those on the others as `tests`."""
         parts = self._tests.values()
         # A rescoring row depends on the row that produced its lists.
-        systems = {system for one in self._trainings(row) for system in (one, one.decoded)}
+        systems = {system for one in row.trainings(self._config.trainings) for system in (one, one.decoded)}
         runs = [(system, seed) for system in systems for seed in self._config.seeds]
         steps = [_tuning_step(*run) for run in runs] + [_step(*run, part) for run in runs for part in parts]
         figures = {test: self._figures(row, part, rows) for test, part in self._tests.items()}
@@ -410,8 +407,9 @@ class Ablation:
         return {"difference": mean - before, "p_value": p_value}
 
     def _p_value(self, row: Row, other: Row, part: str) -> float:
+        trainings = self._config.trainings
         runs, others = (
-            [self._output(one, seed, part) for one in self._trainings(system) for seed in self._config.seeds]
+            [self._output(one, seed, part) for one in system.trainings(trainings) for seed in self._config.seeds]
             for system in (row, other)
         )
         return p_value_over_runs(runs, others, self._data.target_files(part), self._tokenise)

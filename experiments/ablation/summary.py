@@ -49,9 +49,9 @@ def summary(report: Json) -> Json:
         "signatures": report["signatures"],
         "rows": {name: _row(name, row) for name, row in report["rows"].items()},
         "networks": {name: _network(network) for name, network in report["networks"].items()},
-        "functions": {
-            name: {"weights_sha256": function["weights_sha256"], **function["config"]["training"]}
-            for name, function in report["functions"].items()
+        "phrase_pair_models": {
+            name: {"weights_sha256": model["weights_sha256"], **model["config"]["training"]}
+            for name, model in report["phrase_pair_models"].items()
         },
         "provenance": {
             "version": report["version"],
@@ -144,7 +144,7 @@ def _network(network: Json) -> Json:
         "device": config.get("training", {}).get("device"),
         "machine": {key: network["machine"][key] for key in ("cpu", "cores")} if "machine" in network else None,
         "updates": last.get("update"),
-        "passes": last.get("epoch"),
+        "epochs": last.get("epoch"),
         "seconds": last.get("seconds"),
         **{part: {f"per_{unit}": loss_of(best, part, unit) for unit in UNITS} for part in ("held_out", "validation")},
         "perplexities": [

@@ -258,7 +258,7 @@ def networks_of(result: Json) -> Table:
     rows: dict[str, dict[str, Cell]] = {}
     for name, network in result["networks"].items():
         cells = {"parameters": network.get("parameters"), "updates": network.get("updates")}
-        cells |= {"epochs": network.get("passes"), "minutes": _minutes(network)}
+        cells |= {"epochs": network.get("epochs"), "minutes": _minutes(network)}
         cells |= {column: _at(network, keys) for column, keys in losses.items()}
         for found in network.get("perplexities", [])[:1]:
             cells |= {column: found["perplexity"][key] for column, key in perplexities.items()}

@@ -102,7 +102,7 @@ def make_report() -> dict[str, Any]:
         "tests": {"2016": "test"},
         "build": {"tables": {"phrase_pairs": 1234}},
         "networks": {"rnn": network(held_out={"per_pair": 2.5, "per_word": 0.5})},
-        "functions": {},
+        "phrase_pair_models": {},
         "commands": {"rnn": "phrasescore train system/phrase-table.gz --hidden 8 -o rnn"},
         "rows": {
             "baseline": row([40.0, 41.0], {}, columns=4),

@@ -290,10 +290,10 @@ def test_tables_and_models_are_reported_with_their_origin(ran: Ran) -> None:
     assert tables["phrase-table.rnn-wp"]["counts"]["columns_after"] == 6
     averaged = tables["phrase-table.ensemble"]["scorer"]
     assert [Path(folder).name for folder in averaged["folders"]] == ["rnn", "rnn-2", "rnn-3"]
-    (of_function,) = summary(ran.report)["functions"].values()
+    (of_model,) = summary(ran.report)["phrase_pair_models"].values()
     expected = digest(ran.folder / "xbleu/weights.safetensors")
-    assert tables["phrase-table.xbleu"]["scorer"]["sha256"] == of_function["weights_sha256"] == expected
-    assert of_function["hypotheses"] > 0
+    assert tables["phrase-table.xbleu"]["scorer"]["sha256"] == of_model["weights_sha256"] == expected
+    assert of_model["hypotheses"] > 0
 
 
 def test_the_cost_of_translating(ran: Ran) -> None:
