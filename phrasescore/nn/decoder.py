@@ -235,7 +235,7 @@ class RecurrentDecoder(Decoder):
             return self._read(words_N, len(words_N), state)
         distinct_M, row_N = words_N.unique(return_inverse=True)
         e_Mm, x_Mg = self._read(distinct_M, len(distinct_M), state)
-        return e_Mm[row_N], x_Mg[row_N]
+        return e_Mm.index_select(0, row_N), x_Mg.index_select(0, row_N)
 
     def _attend(self, query_Bn: Tensor, state: RecurrentState) -> tuple[Tensor, Tensor]:
         assert self.attention is not None

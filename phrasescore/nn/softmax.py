@@ -18,12 +18,14 @@ ones stand for themselves. Each of the m words drawn from the n others stands fo
 ln(n / m).
 
 Legend: A readout vectors, R rows of their products, I predicted symbols, V words, W sampled words, r size of a readout
-vector, p = r + 4 columns of the product, O vectors whose Z is too large.
+vector, p columns of the product (r + 4, without a shift r + 1), O vectors whose Z is too large.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -142,23 +144,27 @@ def _unshifted_log_probs(
 
 def _log2_norms(bits_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, dtype: torch.dtype) -> Tensor:
     """Return log2 sum_v 2^l_v of each node, [A], in the type of the weights."""
-
-    def logits(rows: Tensor) -> Tensor:
-        return int8_linear(rows, G_Vr, b_V) if dtype is torch.int8 else torch.addmm(b_V, rows, G_Vr.t())
+    logits: Callable[[Tensor], Tensor]
+    if dtype is torch.int8:
+        left_Ap, logits = bits_Ar, partial(int8_linear, weight=G_Vr, bias=b_V)
+    else:
+        # A column for the bias saves a pass over the logits.
+        left_Ap = nn.functional.pad(bits_Ar, (0, 1), value=1)
+        logits = partial(torch.mm, mat2=torch.cat((G_Vr, b_V[:, None]), dim=1).t())
 
     def exact(rows: Tensor) -> Tensor:
         return logits(rows).div_(_BITS).logsumexp(1) * _BITS
 
     if not _is_on_cpu(bits_Ar):
-        return torch.cat([exact(rows) for rows in bits_Ar.split(_GPU_TILES[0])])
+        return torch.cat([exact(rows) for rows in left_Ap.split(_GPU_TILES[0])])
     # Sums of their own between the logits would fragment the memory.
     Z_A = bits_Ar.new_empty(len(bits_Ar))
-    for rows, sums in zip(bits_Ar.split(_UNSHIFTED_ROWS), Z_A.split(_UNSHIFTED_ROWS), strict=True):
+    for rows, sums in zip(left_Ap.split(_UNSHIFTED_ROWS), Z_A.split(_UNSHIFTED_ROWS), strict=True):
         torch.sum(logits(rows).exp2_(), dim=1, out=sums)
     log_Z_A = Z_A.log2()
     outside_O = ((Z_A < _SMALLEST_Z) | ~Z_A.isfinite()).nonzero()[:, 0]
     if len(outside_O):
-        log_Z_A[outside_O] = torch.cat([exact(rows) for rows in bits_Ar[outside_O].split(_UNSHIFTED_ROWS)])
+        log_Z_A[outside_O] = torch.cat([exact(rows) for rows in left_Ap[outside_O].split(_UNSHIFTED_ROWS)])
     return log_Z_A
 
 
