@@ -12,7 +12,7 @@ the decoder's own search with another score, the linear approximation of BLEU by
     -|e| + sum over n-grams w of e, n = 1 to 4, that are in the reference:  1 / (4 p r^(n - 1))
 
 with the boundaries of the sentence as words. It does not clip repeated n-grams; the choice from lists of 100 such
-translations corrects for that. Options are selected as in decoding, and so without columns in context.
+translations corrects for that. Options are selected as in decoding, and so without the column in context.
 
 Shapes: T phrases, N extensions of hypotheses, C candidates of a sentence, 9 statistics of BLEU.
 """
@@ -43,8 +43,8 @@ from moses_integration.decoder.settings import DecoderSettings, read_settings
 from moses_integration.decoder.translation_options import Options
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
-from moses_integration.per_text.context_columns import ContextColumns
-from moses_integration.per_text.context_sections import networks_of, option_weights, without_columns
+from moses_integration.per_text.context_column import ContextColumn
+from moses_integration.per_text.context_sections import networks_of, option_weights, without_column
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.toolkit import NbestRequest
 from moses_integration.tuning.bleu import (
@@ -163,7 +163,7 @@ def reachable(ini: MosesIni, sentences: Sequence[bytes], references: References,
         limit: the distortion limit, infinite for none.
         options: translation options per phrase.
     """
-    system, table = without_columns(ini), ini.phrase_table()
+    system, table = without_column(ini), ini.phrase_table()
     system.set_argument(table.label, "table-limit", str(options))
     settings = DecoderSettings(
         _STACK, 0.0, _POPS, -1 if math.isinf(limit) else int(limit), read_settings(system).longest_phrase
@@ -207,8 +207,8 @@ def measure_lists(lists: Lists, references: References) -> tuple[float, float]:
 def decoded(ini: MosesIni, source: Path, sentences: int, processes: int | None) -> Lists:
     """Return the n-best list of each sentence."""
     networks = networks_of(ini)
-    columns = ContextColumns(load_scorer(*networks, precision="fp32"), processes, log=log) if networks else None
-    toolkit = EmbeddedToolkit(processes, columns=columns)
+    column = ContextColumn(load_scorer(*networks, precision="fp32"), processes, log=log) if networks else None
+    toolkit = EmbeddedToolkit(processes, column=column)
     with TemporaryDirectory() as folder, toolkit.translator(ini, source, Path(folder)) as translate:
         path = Path(folder) / "nbest"
         translate(ini.weights(), Path(folder) / "output", NbestRequest(path, max(LISTS)))

@@ -95,7 +95,7 @@ def text_table(
     progress: ProgressCallback = no_progress,
     **options: Any,
 ) -> Path:
-    """Write the per-text phrase table of a text, with columns in context, to a folder; return its moses.ini."""
+    """Write the per-text phrase table of a text, with the column in context, to a folder; return its moses.ini."""
     _call("text-table", {"ini": ini, "source": source, "output": output, **options}, log, progress)
     return Path(output) / "moses.ini"
 

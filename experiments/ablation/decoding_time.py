@@ -23,8 +23,8 @@ from moses_integration.decoder.pool import LoadDecoder, SentenceDecoder, Transla
 from moses_integration.decoder.settings import DecoderSettings, read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import parse_entry
-from moses_integration.per_text.context_columns import ContextColumns
-from moses_integration.per_text.context_sections import without_columns
+from moses_integration.per_text.context_column import ContextColumn
+from moses_integration.per_text.context_sections import without_column
 from moses_integration.per_text.options_in_context import load_scored, score_text
 from moses_integration.rescoring.features import FeatureSpec, load_features
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank
@@ -44,7 +44,7 @@ class Rescoring:
 
 
 def time_translating(
-    ini: MosesIni, source: Sequence[bytes], column: ContextColumns | None = None, rescoring: Rescoring | None = None
+    ini: MosesIni, source: Sequence[bytes], column: ContextColumn | None = None, rescoring: Rescoring | None = None
 ) -> Json:
     """Measure the decoding time.
 
@@ -95,7 +95,7 @@ def time_translating(
     return {"device": str(device), **whole, **more}
 
 
-def _score(ini: MosesIni, source: Sequence[bytes], folder: Path, column: ContextColumns) -> LoadDecoder:
+def _score(ini: MosesIni, source: Sequence[bytes], folder: Path, column: ContextColumn) -> LoadDecoder:
     """Score the options of a text in context; return what loads its decoder."""
     folder.mkdir()
     score_text(ini, _settings(ini), [words_of(line) for line in source], column, folder, folder / "scores")
@@ -103,7 +103,7 @@ def _score(ini: MosesIni, source: Sequence[bytes], folder: Path, column: Context
 
 
 def _settings(ini: MosesIni) -> DecoderSettings:
-    return read_settings(without_columns(ini))
+    return read_settings(without_column(ini))
 
 
 def _one_word(source: Sequence[bytes]) -> bytes:

@@ -17,8 +17,8 @@ from experiments.steps import Json, Steps, run_phrasescore, run_toolkit
 from experiments.training import train
 from moses_integration.building.system import VALIDATION
 from moses_integration.building.translation_tables import PHRASE_TABLE
-from moses_integration.ini import NEW_WEIGHT, MosesIni, add_columns, add_columns_in_context, add_feature
-from moses_integration.per_text.context_columns import ContextColumns
+from moses_integration.ini import NEW_WEIGHT, MosesIni, add_column_in_context, add_columns, add_feature
+from moses_integration.per_text.context_column import ContextColumn
 from moses_integration.per_text.context_sections import name_networks
 from moses_integration.rescoring.features import FeatureSpec
 from phrasescore.files import sha256_of
@@ -87,7 +87,7 @@ class Networks:
             # Last, because the weights of all features select translation options.
             networks = row.networks(CONTEXT)
             depends_on["networks"] |= {network: self._train(network) for network in networks}
-            add_columns_in_context(ini, 1)
+            add_column_in_context(ini)
             name_networks(ini, [self._folder / network for network in networks])
         return ini, depends_on
 
@@ -107,12 +107,12 @@ class Networks:
             specs.append(FeatureSpec(label, self._folder / network))
         return specs
 
-    def context_column(self, row: Row, processes: int | None = None) -> ContextColumns:
+    def context_column(self, row: Row, processes: int | None = None) -> ContextColumn:
         """Return the +CTX column of a row for per-text phrase tables; train its networks if necessary."""
         networks = row.networks(CONTEXT)
         for network in networks:
             self._train(network)
-        return ContextColumns(
+        return ContextColumn(
             load_scorer(*(self._folder / network for network in networks), precision="fp32"), processes
         )
 

@@ -239,7 +239,8 @@ class Ablation:
     def _toolkit_of(self, row: Row) -> Toolkit:
         if "CTX" not in row.parts:
             return self._toolkit
-        return self._toolkit.in_context(replace(self._networks.context_column(row, self._processes), log=self._log))
+        column = self._networks.context_column(row, self._processes)
+        return self._toolkit.with_context_column(replace(column, log=self._log))
 
     def _translate(self, row: Row, ini: MosesIni, found: Json, part: str, translate: Translate) -> Json:
         """Translate and score a test set with the weights of one tuning run."""

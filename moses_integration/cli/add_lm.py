@@ -7,7 +7,7 @@ from itertools import count
 
 from moses_integration.cli import system_options
 from moses_integration.ini import add_feature, first_weight
-from moses_integration.per_text.context_sections import keep_option_weights, networks_of, with_columns
+from moses_integration.per_text.context_sections import keep_option_weights, networks_of, with_column
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     if networks_of(ini):
         keep_option_weights(ini)
     # Only the embedded decoder supports neural language models, so it must support all other features.
-    declare_model(with_columns(ini))
+    declare_model(with_column(ini))
     NeuralLanguageModelFeature(label, args.model, backoff).load()
     ini.require_valid_at(args.output)
     ini.write(args.output)

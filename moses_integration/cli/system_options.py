@@ -18,7 +18,7 @@ from phrasescore.model_files import files_of_models
 from phrasescore.words import parse_number
 
 if TYPE_CHECKING:
-    from moses_integration.per_text.context_columns import ContextColumns
+    from moses_integration.per_text.context_column import ContextColumn
     from moses_integration.toolkits.toolkit import BuildingToolkit, Toolkit
 
 
@@ -116,10 +116,10 @@ def add_in_context_option(parser: argparse.ArgumentParser, text: str, default: s
     options.add_plugin_option(parser)
 
 
-def context_columns(
+def context_column(
     args: argparse.Namespace, ini: MosesIni, reporter: Reporter, *, tunes: bool = False
-) -> ContextColumns | None:
-    """Return the columns of the networks of --in-context, or else of the ini; None if there are none."""
+) -> ContextColumn | None:
+    """Return the column of the networks of --in-context, or else of the ini; None if there is none."""
     folders = args.in_context or networks_of(ini)
     if not getattr(args, "work", True):
         options.reject_without_effect(args, ["restart"], f"without {arg_name('work')}")
@@ -128,7 +128,7 @@ def context_columns(
         names = ["device", "precision", "plugins", *([] if tunes else ["restart"])]
         options.reject_without_effect(args, names, "without a network in context")
         return None
-    from moses_integration.per_text.context_columns import ContextColumns
+    from moses_integration.per_text.context_column import ContextColumn
     from phrasescore.scoring.scorer import load_scorer, require_in_context
 
     try:
@@ -139,7 +139,7 @@ def context_columns(
         option = arg_name("in_context")
         raise UserError(f"{error}; or give the new folder of the network of {ini.name} by {option}") from error
     require_in_context(scorer)
-    return ContextColumns(scorer, args.processes, args.scheduler, reporter.log, args.restart)
+    return ContextColumn(scorer, args.processes, args.scheduler, reporter.log, args.restart)
 
 
 def open_system(
@@ -149,7 +149,7 @@ def open_system(
     new_weight: float | None = None,
     *,
     tunes: bool = False,
-) -> tuple[MosesIni, Toolkit, ContextColumns | None]:
+) -> tuple[MosesIni, Toolkit, ContextColumn | None]:
     """Check inputs and outputs; return the system with the networks of --in-context, or else of the ini.
 
     `new_weight` is that of the column of --in-context, which the ini must not have yet; see `with_networks`.
@@ -167,8 +167,8 @@ def open_system(
         )
     if args.in_context and tunes:
         new_weight = first_weight(ini.weights_of_table(ini.phrase_table()))
-    columns = context_columns(args, ini, reporter, tunes=tunes)
-    if columns is None:
+    column = context_column(args, ini, reporter, tunes=tunes)
+    if column is None:
         return ini, toolkit, None
-    ini = with_networks(ini, columns, args.in_context, new_weight, tunes=tunes)
-    return ini, toolkit.in_context(columns), columns
+    ini = with_networks(ini, column, args.in_context, new_weight, tunes=tunes)
+    return ini, toolkit.with_context_column(column), column

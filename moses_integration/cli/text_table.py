@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from moses_integration.cli import system_options
-from moses_integration.ini import MosesIni, add_columns_in_context
+from moses_integration.ini import MosesIni, add_column_in_context
 from moses_integration.per_text.context_sections import networks_of, require_tuned_for
 from moses_integration.prepared_text import prepare_text, work_folder
 from phrasescore.cli import options
@@ -52,22 +52,22 @@ def run(args: argparse.Namespace) -> int:
     ini = system_options.read_ini(args.ini, reporter)
     # The tables are meant for Moses.
     check_features(ini)
-    columns = system_options.context_columns(args, ini, reporter)
+    column = system_options.context_column(args, ini, reporter)
     tuned = MosesIni.read(args.weights) if args.weights else None
     (tuned or ini).require_some_weight()
-    if columns is None:
+    if column is None:
         options.reject_without_effect(args, ["processes", "scheduler"], "without a network in context")
     else:
         ini.require_some_weight()
-        require_tuned_for(tuned or ini, columns.scorer)
+        require_tuned_for(tuned or ini, column.scorer)
         if not networks_of(ini):
-            add_columns_in_context(ini, len(columns.columns))
+            add_column_in_context(ini)
     with work_folder(args.output) as folder, work_folder(None) as temporary:
         prepared = temporary / "prepared"
         with reported_as({prepared: Path(display_name(args.source))}):
             prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.log, args.processes)
             require_moses_words(text_lines(prepared), prepared)
-            made = write_indexed_system(ini, prepared, folder, columns, tuned)
+            made = write_indexed_system(ini, prepared, folder, column, tuned)
     if made.sentences and not made.positions:
         reporter.log(f"{display_name(args.source)}: contains no phrase of the table; prepare it like the training text")
     a_sentence = f" ({made.lines / made.sentences:.0f} a sentence)" if made.sentences else ""

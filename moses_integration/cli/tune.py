@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if repeated := [seed for seed in seeds if seeds.count(seed) > 1]:
         raise UsageError(f"{arg_name('seeds')}: {repeated[0]} is given twice")
     reporter = Reporter(quiet=args.quiet)
-    ini, toolkit, columns = system_options.open_system(args, reporter, (args.output, args.report), tunes=True)
+    ini, toolkit, column = system_options.open_system(args, reporter, (args.output, args.report), tunes=True)
     ini.require_effective_weights()
     ini.require_valid_at(args.output)
     config = TuningConfig(**given_options(args, TuningConfig))
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         checkpoint = None
         if args.work:
             # The device and precision that `auto` chose, too.
-            computing = columns.scorer.run_fingerprint() if columns else {}
+            computing = column.scorer.run_fingerprint() if column else {}
             fingerprint = tuning_fingerprint(str(toolkit), inputs, settings, dev, computing)
             checkpoint = TuningCheckpoint(folder, fingerprint, restart=args.restart, log=reporter.log)
         tunings: list[Tuning] = []

@@ -66,7 +66,7 @@ LoadDecoder = Callable[[Sequence[Words]], SentenceDecoder]
 
 
 def load_decoder(ini: MosesIni, settings: DecoderSettings, sentences: Sequence[Words]) -> SentenceDecoder:
-    """Load the system of an ini without columns in context."""
+    """Load the system of an ini without the column in context."""
     model = load_model(ini, sentences, settings)
     longest = settings.longest_phrase
     return SentenceDecoder(model, settings, sentences, lambda n: collect_options(model, sentences[n], longest))

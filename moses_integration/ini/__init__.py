@@ -2,8 +2,8 @@
 
 from moses_integration.ini.additions import (
     NEW_WEIGHT,
+    add_column_in_context,
     add_columns,
-    add_columns_in_context,
     add_feature,
     first_weight,
     require_pairs_of,
@@ -20,8 +20,8 @@ __all__ = [
     "FeatureLine",
     "MosesIni",
     "Weights",
+    "add_column_in_context",
     "add_columns",
-    "add_columns_in_context",
     "add_feature",
     "files_at",
     "first_weight",

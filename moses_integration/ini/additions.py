@@ -41,11 +41,11 @@ def add_columns(ini: MosesIni, label: str, table: Path, columns: int, weight: fl
     ini.set_weights({label: weights})
 
 
-def add_columns_in_context(ini: MosesIni, columns: int, weight: float | None = None) -> None:
-    """Give the only phrase table weights for columns that only the per-text tables will have."""
+def add_column_in_context(ini: MosesIni, weight: float | None = None) -> None:
+    """Give the only phrase table a weight for a column that only the per-text tables will have."""
     table = ini.phrase_table()
-    ini.set_weights({table.label: _widened_weights(ini, table, columns, weight)})
-    ini.set_argument(table.label, IN_CONTEXT, str(columns))
+    ini.set_weights({table.label: _widened_weights(ini, table, 1, weight)})
+    ini.set_argument(table.label, IN_CONTEXT, "1")
 
 
 def _widened_weights(ini: MosesIni, table: FeatureLine, columns: int, weight: float | None) -> list[float]:

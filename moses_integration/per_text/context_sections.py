@@ -1,6 +1,6 @@
-"""The sections of a moses.ini that declare networks for columns in context.
+"""The sections of a moses.ini that declare the networks of the column in context.
 
-Only per-text phrase tables have these columns; the table that the ini names lacks them. Moses rejects the sections and
+Only per-text phrase tables have this column; the table that the ini names lacks it. Moses rejects the sections and
 the argument `in-context=` of the phrase table, so no decoder mistakes the ini for a complete system.
 """
 
@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_integration.ini import IN_CONTEXT, MosesIni, Weights, add_columns_in_context
+from moses_integration.ini import IN_CONTEXT, MosesIni, Weights, add_column_in_context
 from phrasescore.errors import UserError, arg_name
 
 if TYPE_CHECKING:
-    from moses_integration.per_text.context_columns import ContextColumns
+    from moses_integration.per_text.context_column import ContextColumn
     from phrasescore.scoring.scorer import PhraseScorer
 
 NETWORKS = "in-context"
@@ -41,20 +41,20 @@ def networks_of(ini: MosesIni) -> list[str]:
 
 def with_networks(
     ini: MosesIni,
-    columns: ContextColumns,
+    column: ContextColumn,
     folders: Sequence[Path] | None = None,
     new_weight: float | None = None,
     *,
     tunes: bool = False,
 ) -> MosesIni:
-    """Return a system that declares the networks of `columns`.
+    """Return a system that declares the networks of `column`.
 
     Args:
         ini: the system.
-        columns: the columns of the networks.
+        column: the column of the networks.
         folders: model folders of the networks; None for those of the ini.
         new_weight: initial weight of a new column; None if the ini must already have the column.
-        tunes: whether the weights are tuned anew, so that other networks than those of the ini are no error.
+        tunes: true before tuning, which permits other networks than those of the ini.
 
     Raises:
         UserError: the ini lacks the column, or was tuned with other networks.
@@ -64,10 +64,10 @@ def with_networks(
         if new_weight is None:
             option = arg_name("in_context")
             raise UserError(f"{ini.name}: has no column for {option}; give the ini that `tune` with {option} wrote")
-        add_columns_in_context(ini, len(columns.columns), new_weight)
+        add_column_in_context(ini, new_weight)
     if tunes or not known:
-        name_networks(ini, folders or known, columns.scorer.fingerprint)
-    require_tuned_for(ini, columns.scorer)
+        name_networks(ini, folders or known, column.scorer.fingerprint)
+    require_tuned_for(ini, column.scorer)
     return ini
 
 
@@ -81,16 +81,16 @@ def name_networks(ini: MosesIni, folders: Iterable[str | Path], fingerprint: str
     ini.set_values(NETWORKS, [str(Path(folder).resolve()) for folder in folders])
 
 
-def without_columns(ini: MosesIni) -> MosesIni:
-    """Return the system for the phrase table that the ini names, without columns in context."""
+def without_column(ini: MosesIni) -> MosesIni:
+    """Return the system for the phrase table that the ini names, without the column in context."""
     table, system = ini.phrase_table(), _without_sections(ini)
     if table.weight_count > table.width:
         system.set_weights({table.label: ini.weights_of_table(table)[: table.width]})
     return system
 
 
-def with_columns(ini: MosesIni) -> MosesIni:
-    """Return the system for a per-text phrase table, with columns in context; paths do not change."""
+def with_column(ini: MosesIni) -> MosesIni:
+    """Return the system for a per-text phrase table, with the column in context; paths do not change."""
     table, system = ini.phrase_table(), _without_sections(ini)
     if table.weight_count > table.width:
         system.set_argument(table.label, "num-features", str(table.weight_count))
@@ -98,7 +98,7 @@ def with_columns(ini: MosesIni) -> MosesIni:
 
 
 def _without_sections(ini: MosesIni) -> MosesIni:
-    """Return a copy of the ini without its declarations of columns in context."""
+    """Return a copy of the ini without its declaration of the column in context."""
     system = ini.copy()
     system.remove_argument(ini.phrase_table().label, IN_CONTEXT)
     for section in (NETWORKS, NETWORKS_SHA256, OPTIONS_BY):
@@ -125,7 +125,7 @@ def option_weights(ini: MosesIni) -> Weights | None:
 
 
 def selecting_weights(ini: MosesIni, tuned: MosesIni | None, *, in_context: bool) -> Weights:
-    """Return the weights that select translation options, without those of columns in context."""
+    """Return the weights that select translation options, without that of the column in context."""
     tuned = tuned or ini
     weights = option_weights(tuned) or option_weights(ini)
     if weights is None:

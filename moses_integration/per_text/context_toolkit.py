@@ -1,6 +1,6 @@
-"""A toolkit for systems with columns in context: write the per-text phrase table, and delegate to another toolkit.
+"""A toolkit for systems with a column in context: write the per-text phrase table, and delegate to another toolkit.
 
-The ini of such a system has weights for these columns and the path of a table without them (`context_sections.py`).
+The ini of such a system has a weight for this column and the path of a table without it (`context_sections.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from moses_integration.ini import MosesIni, Weights
-from moses_integration.per_text.context_columns import ContextColumns
+from moses_integration.per_text.context_column import ContextColumn
 from moses_integration.per_text.indexed_system import IndexedSystem, require_indexable, write_indexed_system
 from moses_integration.per_text.position_tags import strip_tags
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
@@ -27,10 +27,10 @@ _FOLDER = "indexed"
 
 
 class ContextToolkit:
-    """Translates and tunes a system with columns in context."""
+    """Translates and tunes a system with a column in context."""
 
-    def __init__(self, toolkit: Toolkit, columns: ContextColumns) -> None:
-        self._toolkit, self._columns = toolkit, columns
+    def __init__(self, toolkit: Toolkit, column: ContextColumn) -> None:
+        self._toolkit, self._column = toolkit, column
         self.name = toolkit.name
 
     def __str__(self) -> str:
@@ -81,8 +81,8 @@ class ContextToolkit:
     def _index(self, ini: MosesIni, source: Path, folder: Path) -> IndexedSystem:
         """Write the per-text system, and log it."""
         folder.mkdir(parents=True, exist_ok=True)
-        indexed = write_indexed_system(ini, source, folder, self._columns)
-        self._columns.log(f"{indexed.lines:,} phrase pairs scored in context, at {indexed.positions:,} positions")
+        indexed = write_indexed_system(ini, source, folder, self._column)
+        self._column.log(f"{indexed.lines:,} phrase pairs scored in context, at {indexed.positions:,} positions")
         return indexed
 
 

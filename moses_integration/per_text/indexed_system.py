@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from moses_integration.decoder.declaration import declare_model, load_model
-from moses_integration.decoder.phrases import Floats, require_words, words_of
+from moses_integration.decoder.phrases import require_words, words_of
 from moses_integration.decoder.reordering import LexicalReordering
 from moses_integration.decoder.settings import UnsupportedError, read_settings
 from moses_integration.ini import MosesIni
-from moses_integration.per_text.context_columns import ContextColumns
-from moses_integration.per_text.context_sections import selecting_weights, with_columns, without_columns
+from moses_integration.per_text.context_column import ContextColumn
+from moses_integration.per_text.context_sections import selecting_weights, with_column, without_column
 from moses_integration.per_text.indexed_tables import DIGEST, phrase_lines, reordering_lines, write_digest
 from moses_integration.per_text.position_tags import require_untagged
 from moses_integration.per_text.positions import Positions, copies, index_text
@@ -29,7 +29,7 @@ INI, TEXT = "moses.ini", "text"
 _UNFINISHED = ".unfinished"
 """Name of a subfolder for new files, until all are complete and replace those of an earlier run."""
 _SCRATCH = "scores"
-"""Name of the checkpoint of the columns, removed when all files are written."""
+"""Name of the checkpoint of the column, removed when all files are written."""
 
 
 @dataclass(frozen=True)
@@ -46,28 +46,28 @@ class IndexedSystem:
 
 
 def write_indexed_system(
-    ini: MosesIni, text: Path, folder: Path, columns: ContextColumns | None = None, tuned: MosesIni | None = None
+    ini: MosesIni, text: Path, folder: Path, column: ContextColumn | None = None, tuned: MosesIni | None = None
 ) -> IndexedSystem:
     """Write the system for one text; any toolkit translates the indexed text as it translates the text with `ini`.
 
     There is one exception: a copied word with a position tag (see `index_text`) is unknown to the language model.
 
-    The same call resumes a run that was interrupted while it scored phrase pairs. With columns in context, translation
-    options are selected by the weights that tuning recorded, else by those of `ini`; the columns have no part in it.
+    The same call resumes a run that was interrupted while it scored phrase pairs. With a column in context, translation
+    options are selected by the weights that tuning recorded, else by those of `ini`; the column has no part in it.
 
     Args:
-        ini: the system; with `columns`, it has weights for them (see `add_columns_in_context`).
+        ini: the system; with `column`, it has a weight for it (see `add_column_in_context`).
         text: prepared sentences.
         folder: for ini, text and tables; the ini is written last.
-        columns: the columns to add to the phrase table.
+        column: the column to add to the phrase table.
         tuned: another ini, to take the weights from.
     """
     lines = list(text_lines(text))
     require_indexable(lines, text)
     sentences = [words_of(line) for line in lines]
-    tables, system = _tables(ini, folder), without_columns(ini)
+    tables, system = _tables(ini, folder), without_column(ini)
     try:
-        indexed = _declare(with_columns(ini), tables, tuned)
+        indexed = _declare(with_column(ini), tables, tuned)
         settings = read_settings(system)
     except UnsupportedError as error:
         raise UserError(
@@ -75,15 +75,15 @@ def write_indexed_system(
             "with them".format(*error.args)
         ) from error
     model = load_model(system, sentences, settings, factored_targets=True)
-    model.set_weights(selecting_weights(ini, tuned, in_context=columns is not None))
+    model.set_weights(selecting_weights(ini, tuned, in_context=column is not None))
     positions = Positions(model, sentences, settings.longest_phrase)
     with _unfinished(folder, [*(path.name for path in tables.values()), TEXT, DIGEST, INI]) as unfinished:
         translated = [position for position in positions if not position.phrase.is_copied]
-        values_OK = _values(columns, positions, sum(len(one.phrase.targets) for one in translated), unfinished)
+        options = sum(len(one.phrase.targets) for one in translated)
+        texts_O = [b""] * options if column is None else _texts(column, positions, options, unfinished / _SCRATCH)
         tagged = index_text(sentences, translated)
-        new = columns.columns if columns else ()
         phrase_table = unfinished / tables[ini.phrase_table().label].name
-        _write(phrase_table, phrase_lines(model, translated, tagged, new, values_OK))
+        _write(phrase_table, phrase_lines(model, translated, tagged, texts_O))
         copied = copies(positions, tagged)
         for feature in model.features:
             if isinstance(feature, LexicalReordering):
@@ -93,7 +93,7 @@ def write_indexed_system(
         write_digest(unfinished, unfinished / TEXT)
         # The absolute paths of this ini have no files yet, so write it without checking them.
         write_atomically(unfinished / INI, indexed.to_bytes())
-    return IndexedSystem(folder / INI, folder / TEXT, len(sentences), len(translated), len(values_OK))
+    return IndexedSystem(folder / INI, folder / TEXT, len(sentences), len(translated), options)
 
 
 @contextmanager
@@ -148,14 +148,12 @@ def _declare(ini: MosesIni, tables: Mapping[str, Path], tuned: MosesIni | None) 
     return indexed
 
 
-def _values(columns: ContextColumns | None, positions: Positions, options: int, folder: Path) -> Floats:
-    """Return the new columns, [O, K], of all options at all positions."""
-    if columns is None:
-        return np.zeros((options, 0))
-    values_OK = columns.values(positions, folder / _SCRATCH)
-    if values_OK.shape != (options, len(columns.columns)) or np.isnan(values_OK).any():
-        raise ValueError("columns are not as many as were promised, or not numbers")
-    return values_OK
+def _texts(column: ContextColumn, positions: Positions, options: int, scratch: Path) -> list[bytes]:
+    """Return the text of the new column of each option; Moses takes the logarithm of its value."""
+    values_O = column.values(positions, scratch)
+    if values_O.shape != (options,) or np.isnan(values_O).any():
+        raise ValueError("the column has not one number for each option")
+    return [b" " + text for text in column.column.texts(values_O)[0]]
 
 
 def _write(table: Path, lines: Iterable[bytes]) -> None:

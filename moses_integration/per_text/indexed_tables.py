@@ -3,7 +3,7 @@
 The tables have one copy of a line for each position where it applies. Lines are sorted by the bytes of their source
 phrase, as Moses' converters to binary tables require.
 
-Shapes: O options at all positions, ordered by position, K new columns.
+Shapes: O options at all positions, ordered by position.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.phrases import Floats, Words
+from moses_integration.decoder.phrases import Words
 from moses_integration.decoder.tables import ReorderingTable
 from moses_integration.ini import MosesIni
 from moses_integration.per_text.position_tags import MARK
@@ -23,7 +23,6 @@ from phrasescore.errors import UserError
 from phrasescore.files import sha256_of, write_json
 from phrasescore.files.documents import read_json
 from phrasescore.phrases import offsets_of
-from phrasescore.scoring.occurrences import Column
 from phrasescore.table.entry import SEPARATOR, SURFACE, cut_line, without_end
 from phrasescore.words import quote
 
@@ -53,17 +52,16 @@ def phrase_lines(
     model: LogLinearModel,
     positions: Sequence[Position],
     text: Sequence[Words],
-    columns: Sequence[Column],
-    values_OK: Floats,
+    texts_O: Sequence[bytes],
 ) -> Iterator[bytes]:
-    """Yield the lines of the model's phrase table for an indexed text, with the new columns."""
+    """Yield the lines of the model's phrase table for an indexed text; `texts_O` is inserted after the scores."""
     first = offsets_of(np.array([len(position.phrase.targets) for position in positions], np.int64))
     cut: dict[Words, list[tuple[bytes, bytes]]] = {}
     for source, number in sorted((_source(position, text), number) for number, position in enumerate(positions)):
         words = positions[number].phrase.words
         if words not in cut:
-            cut[words] = [_around_columns(line) for line in _lines_of(model, words)]
-        texts = _column_texts(columns, values_OK[first[number] : first[number + 1]])
+            cut[words] = [_around_column(line) for line in _lines_of(model, words)]
+        texts = texts_O[first[number] : first[number + 1]]
         for (before, after), column in zip(cut[words], texts, strict=True):
             yield b"%b%b%b%b" % (source, before, column, after)
 
@@ -112,18 +110,10 @@ def _as_source(words: Words) -> bytes:
     return b" ".join(words) + b" |||"
 
 
-def _around_columns(line: bytes) -> tuple[bytes, bytes]:
+def _around_column(line: bytes) -> tuple[bytes, bytes]:
     """Return the parts of a phrase table line between source phrase and end of scores, and after the scores."""
     entry = cut_line(line)
     return line[line.index(SEPARATOR) + len(SEPARATOR) : entry.end], without_end(line[entry.end :]) + b"\n"
-
-
-def _column_texts(columns: Sequence[Column], values_OK: Floats) -> Iterable[bytes]:
-    """Return the text of the new columns of each option, with a leading space; Moses takes the logarithms of values."""
-    if not columns:
-        return [b""] * len(values_OK)
-    texts = [column.texts(values_O)[0] for column, values_O in zip(columns, values_OK.T, strict=True)]
-    return [b" " + b" ".join(of_option) for of_option in zip(*texts, strict=True)]
 
 
 def _reordering_ends(table: ReorderingTable, source: Words, targets: Iterable[tuple[Words, Words]]) -> list[bytes]:

@@ -24,13 +24,13 @@ from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.decoder.tables import MappedPhrases
 from moses_integration.decoder.translation_options import Options, assemble_options
 from moses_integration.ini import MosesIni
-from moses_integration.per_text.context_sections import selecting_weights, without_columns
+from moses_integration.per_text.context_sections import selecting_weights, without_column
 from moses_integration.per_text.positions import Phrase, Positions
 from phrasescore.phrases import offsets_of
 from phrasescore.table.entry import LOWEST_LOG
 
 if TYPE_CHECKING:
-    from moses_integration.per_text.context_columns import ContextColumns
+    from moses_integration.per_text.context_column import ContextColumn
     from phrasescore.scoring.occurrences import Column
 
 
@@ -43,7 +43,7 @@ class OptionsInContext:
     def __init__(self, ini: MosesIni, sentences: Iterable[Words] | MappedPhrases, settings: DecoderSettings) -> None:
         """Load a system with the table lines that these sentences need, or mapped lines."""
         self._longest = settings.longest_phrase
-        self._selecting = load_model(without_columns(ini), sentences, settings)
+        self._selecting = load_model(without_column(ini), sentences, settings)
         self._selecting.set_weights(selecting_weights(ini, None, in_context=True))
         self._phrases: dict[Words, Phrase | None] = {}
         table = ini.phrase_table()
@@ -120,22 +120,22 @@ def score_text(
     ini: MosesIni,
     settings: DecoderSettings,
     sentences: Sequence[Words],
-    columns: ContextColumns,
+    column: ContextColumn,
     folder: Path,
     scratch: Path,
 ) -> None:
-    """Score a text by `columns`; write its column and its lines of the tables to a folder, for `load_scored`.
+    """Score a text by `column`; write its values and its lines of the tables to a folder, for `load_scored`.
 
     `scratch` is the checkpoint file of the scores.
     """
     lines = MappedPhrases(folder, phrases_in(sentences, settings.longest_phrase))
     positions = OptionsInContext(ini, lines, settings).positions(sentences)
-    values_N1 = columns.values(positions, scratch)
+    values_N = column.values(positions, scratch)
     scratch.unlink(missing_ok=True)
-    column = TextColumn.of(positions, values_N1[:, 0], columns.columns[0])
-    np.save(folder / _VALUES, column.log_N)
-    np.save(folder / _FIRST, column.first_n)
-    columns.log(f"{len(values_N1):,} phrase pairs scored in context")
+    scored = TextColumn.of(positions, values_N, column.column)
+    np.save(folder / _VALUES, scored.log_N)
+    np.save(folder / _FIRST, scored.first_n)
+    column.log(f"{len(values_N):,} phrase pairs scored in context")
 
 
 def load_scored(ini: MosesIni, settings: DecoderSettings, folder: Path, sentences: Sequence[Words]) -> SentenceDecoder:

@@ -26,8 +26,8 @@ from moses_integration.decoder.settings import read_settings
 from moses_integration.decoder.tables import MappedPhrases
 from moses_integration.decoder.translation_options import Options, collect_options
 from moses_integration.ini import MosesIni
-from moses_integration.per_text.context_columns import values_now
-from moses_integration.per_text.context_sections import networks_of, require_tuned_for, without_columns
+from moses_integration.per_text.context_column import values_now
+from moses_integration.per_text.context_sections import networks_of, require_tuned_for, without_column
 from moses_integration.per_text.options_in_context import OptionsInContext, TextColumn
 from moses_integration.serving.batches import Failure, Limits, Result, Sentence, column_names
 from phrasescore.device import Precision, configure_memory
@@ -69,7 +69,7 @@ class LoadedSystem:
 
     def __init__(self, ini: MosesIni, folder: Path, device: str = "auto", precision: Precision = "auto") -> None:
         """Load a system; the lines of its tables are kept in files of a folder."""
-        self._settings = read_settings(without_columns(ini))
+        self._settings = read_settings(without_column(ini))
         self._scorer: PhraseScorer | None = None
         self._in_context: OptionsInContext | None = None
         if networks := networks_of(ini):

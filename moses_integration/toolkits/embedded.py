@@ -15,7 +15,7 @@ from moses_integration.decoder.phrases import require_words, words_of
 from moses_integration.decoder.pool import DecoderPool, LoadDecoder, Translating, load_decoder, start_decoders
 from moses_integration.decoder.settings import UnsupportedError, read_settings
 from moses_integration.ini import MosesIni, Weights, quote_text
-from moses_integration.per_text.context_sections import without_columns
+from moses_integration.per_text.context_sections import without_column
 from moses_integration.per_text.options_in_context import load_scored, score_text
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_dev_set
@@ -26,7 +26,7 @@ from phrasescore.text import ProgressCallback, no_progress, text_lines
 from phrasescore.workers import available_cores
 
 if TYPE_CHECKING:
-    from moses_integration.per_text.context_columns import ContextColumns
+    from moses_integration.per_text.context_column import ContextColumn
 
 
 class EmbeddedToolkit:
@@ -35,17 +35,17 @@ class EmbeddedToolkit:
     name = "embedded"
 
     def __init__(
-        self, processes: int | None = None, scheduler: str | None = None, columns: ContextColumns | None = None
+        self, processes: int | None = None, scheduler: str | None = None, column: ContextColumn | None = None
     ) -> None:
-        """Take the options of `start_workers`, and the columns of systems with columns in context."""
-        self._processes, self._scheduler, self._columns = processes, scheduler, columns
+        """Take the options of `start_workers`, and the column of systems with a column in context."""
+        self._processes, self._scheduler, self._column = processes, scheduler, column
 
     def __str__(self) -> str:
         return self.name
 
-    def in_context(self, columns: ContextColumns) -> Toolkit:
+    def with_context_column(self, column: ContextColumn) -> Toolkit:
         """Return a toolkit that scores each text in memory."""
-        return EmbeddedToolkit(self._processes, self._scheduler, columns)
+        return EmbeddedToolkit(self._processes, self._scheduler, column)
 
     def check_folder(self, folder: Path) -> None:
         """Accept any name."""
@@ -73,7 +73,7 @@ class EmbeddedToolkit:
         sentences, references = read_dev_set(source, request.references)
         self.check(ini, source, request.folder, tunes=True)
         model = tunable_model(ini)
-        if self._columns:
+        if self._column:
             request.progress(None, "scoring phrase pairs in context")
         with self._decoders(ini, sentences, request.folder) as pool:
             tuner = Tuner(model, pool, references, request.settings, self._processes or available_cores())
@@ -92,17 +92,17 @@ class EmbeddedToolkit:
 
     @contextmanager
     def _decoders(self, ini: MosesIni, lines: Iterable[bytes], folder: Path) -> Iterator[DecoderPool]:
-        """Yield a pool that decodes a text, after scoring it in context if the system has such columns."""
+        """Yield a pool that decodes a text, after scoring it in context if the system has such a column."""
         sentences = [words_of(line) for line in lines]
-        settings = read_settings(without_columns(ini))
+        settings = read_settings(without_column(ini))
         # The workers of a scheduler share the folder of the run; others use a temporary folder of this machine.
         shared = folder if self._scheduler is not None else None
         load: LoadDecoder = partial(load_decoder, ini, settings)
         with ExitStack() as stack:
-            if self._columns is not None:
+            if self._column is not None:
                 folder.mkdir(parents=True, exist_ok=True)
                 scored = Path(stack.enter_context(TemporaryDirectory(prefix="in-context.", dir=shared)))
-                score_text(ini, settings, sentences, self._columns, scored, folder / "scores")
+                score_text(ini, settings, sentences, self._column, scored, folder / "scores")
                 load = partial(load_scored, ini, settings, scored)
             yield stack.enter_context(start_decoders(load, sentences, self._processes, self._scheduler, shared))
 

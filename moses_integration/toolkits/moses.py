@@ -30,7 +30,7 @@ from phrasescore.text import ProgressCallback, no_progress, text_lines
 from phrasescore.workers import available_cores
 
 if TYPE_CHECKING:
-    from moses_integration.per_text.context_columns import ContextColumns
+    from moses_integration.per_text.context_column import ContextColumn
 
 _TABLES = ("lex.e2f", "lex.f2e", PHRASE_TABLE, REORDERING_TABLE)
 _REFERENCES = "dev.references"
@@ -50,11 +50,11 @@ class MosesToolkit:
     def __str__(self) -> str:
         return f"Moses in {self._moses.home}"
 
-    def in_context(self, columns: ContextColumns) -> Toolkit:
+    def with_context_column(self, column: ContextColumn) -> Toolkit:
         """Return a toolkit that writes per-text phrase tables."""
         from moses_integration.per_text.context_toolkit import ContextToolkit
 
-        return ContextToolkit(self, columns)
+        return ContextToolkit(self, column)
 
     def check(self, ini: MosesIni, source: Path, folder: Path, *, tunes: bool) -> None:
         """Reject unknown features, names that Moses' scripts cannot handle, and words that Moses would misread."""

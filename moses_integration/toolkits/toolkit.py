@@ -16,7 +16,7 @@ from phrasescore.errors import UserError, arg_name
 from phrasescore.text import Log, ProgressCallback, no_log, no_progress
 
 if TYPE_CHECKING:
-    from moses_integration.per_text.context_columns import ContextColumns
+    from moses_integration.per_text.context_column import ContextColumn
 
 ToolkitName = Literal["auto", "moses", "embedded"]
 Progress = Callable[[int, int], None]
@@ -90,8 +90,8 @@ class Toolkit(Protocol):
 class BuildingToolkit(Toolkit, Protocol):
     """Also builds tables."""
 
-    def in_context(self, columns: ContextColumns) -> Toolkit:
-        """Return a toolkit for systems with these columns in context."""
+    def with_context_column(self, column: ContextColumn) -> Toolkit:
+        """Return a toolkit for systems with this column in context."""
         ...
 
     def check_folder(self, folder: Path) -> None:

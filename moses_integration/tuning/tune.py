@@ -18,7 +18,7 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.ini import MosesIni
-from moses_integration.per_text.context_sections import with_columns
+from moses_integration.per_text.context_sections import with_column
 from moses_integration.per_text.position_tags import strip_tags
 from moses_integration.tuning.bleu import References, bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates, component_names
@@ -76,8 +76,8 @@ class _Listing:
 
 
 def tunable_model(ini: MosesIni) -> LogLinearModel:
-    """Return the model of an ini, with its columns in context but without tables; it has a feature to tune."""
-    model = declare_model(with_columns(ini))
+    """Return the model of an ini, with its column in context but without tables; it has a feature to tune."""
+    model = declare_model(with_column(ini))
     if not model.tuneable_F.any():
         raise UserError(f"{ini.name}: has no feature that may be tuned; remove tuneable=false from some")
     return model

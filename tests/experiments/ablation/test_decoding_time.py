@@ -11,8 +11,8 @@ import pytest
 from experiments.ablation.decoding_time import time_translating
 from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.phrases import Floats
-from moses_integration.ini import MosesIni, add_columns_in_context
-from moses_integration.per_text.context_columns import ContextColumns
+from moses_integration.ini import MosesIni, add_column_in_context
+from moses_integration.per_text.context_column import ContextColumn
 from moses_integration.per_text.positions import Positions
 from phrasescore.device import choose_device
 from phrasescore.scoring.occurrences import Column
@@ -30,17 +30,17 @@ class Clock:
         return self.seconds
 
 
-class SlowColumn(ContextColumns):
+class SlowColumn(ContextColumn):
     """A column that takes two seconds a sentence."""
 
-    columns = (Column("score"),)
+    column = Column("score")
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self.log = clock, no_log
 
     def values(self, positions: Positions, scratch: Path) -> Floats:
         self._clock.seconds += 2.0 * len(positions.sentences)
-        return np.zeros((sum(len(one.phrase.targets) for one in positions if not one.phrase.is_copied), 1))
+        return np.zeros(sum(len(one.phrase.targets) for one in positions if not one.phrase.is_copied))
 
 
 def test_loading_is_left_out_of_the_time_of_a_per_text_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ def test_loading_is_left_out_of_the_time_of_a_per_text_table(monkeypatch: pytest
     monkeypatch.setattr("moses_integration.per_text.options_in_context.load_model", slow_load)
     monkeypatch.setattr("experiments.ablation.decoding_time.choose_device", lambda *_: choose_device("cpu", "fp32"))
     ini = MosesIni.read(MINI / "moses.ini")
-    add_columns_in_context(ini, 1, 0.2)
+    add_column_in_context(ini, 0.2)
     sentences = (MINI / "dev.en").read_bytes().splitlines()[:5]
     cost = time_translating(ini, sentences, SlowColumn(clock))
     # The sentence of one word, which measures loading, is in the text, too.

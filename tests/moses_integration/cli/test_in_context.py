@@ -19,13 +19,13 @@ from moses_integration.cli import main
 from moses_integration.decoder.declaration import declare_model
 from moses_integration.ini import IN_CONTEXT, MosesIni
 from moses_integration.nbest import read_nbest, segments_of
-from moses_integration.per_text import context_columns as per_text
+from moses_integration.per_text import context_column as per_text
 from moses_integration.per_text.context_sections import (
     NETWORKS,
     NETWORKS_SHA256,
     OPTIONS_BY,
     networks_of,
-    with_columns,
+    with_column,
 )
 from moses_integration.per_text.position_tags import MARK
 from phrasescore import annotate
@@ -92,7 +92,7 @@ def test_an_ini_names_the_network_and_has_a_weight_for_it(tuned: Path, network: 
     ini = MosesIni.read(tuned)
     assert networks_of(ini) == [str(network)]
     assert len(ini.weights()["TranslationModel0"]) == 5
-    assert with_columns(ini).phrase_table().width == 5
+    assert with_column(ini).phrase_table().width == 5
     assert ini.phrase_table().width == 4
     assert ini.path_of(ini.phrase_table()) == MosesIni.read(Path(INI)).path_of(MosesIni.read(Path(INI)).phrase_table())
 
@@ -229,7 +229,7 @@ def test_moses_tunes_as_we_do_and_by_hand(
     assert outputs[0] == outputs[1]
     assert outputs[0].count(b"\n") == 12
     # By hand, with the tuned weights but without the record of their options.
-    found = with_columns(MosesIni.read(tmp_path / "tuned.ini"))
+    found = with_column(MosesIni.read(tmp_path / "tuned.ini"))
     found.write(tmp_path / "found.ini")
     indexed = tmp_path / "indexed"
     index = [*text_table(source, indexed), "-q", "--weights", str(tmp_path / "found.ini")]
@@ -470,9 +470,7 @@ def test_input_that_moses_rejects_is_rejected_before_scoring(
 ) -> None:
     """Input that Moses rejects is an error before scoring, and the message has the user's file name."""
     monkeypatch.setenv("MOSES_HOME", str(fake_moses(tmp_path / "moses")))
-    monkeypatch.setattr(
-        "moses_integration.per_text.context_columns.ContextColumns.values", Mock(side_effect=KilledError)
-    )
+    monkeypatch.setattr("moses_integration.per_text.context_column.ContextColumn.values", Mock(side_effect=KilledError))
     renamed = tmp_path / "renamed.ini"
     lines = [line.replace("LM0", "LM_0") for line in MosesIni.read(Path(INI)).with_absolute_paths().lines]
     MosesIni(lines, "renamed").write(renamed)

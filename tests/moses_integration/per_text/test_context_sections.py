@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from moses_integration.ini import MosesIni, add_columns_in_context
+from moses_integration.ini import MosesIni, add_column_in_context
 from moses_integration.per_text.context_sections import (
     keep_option_weights,
     name_networks,
@@ -30,7 +30,7 @@ def scorer_of(*digests: str) -> Mock:
 def test_the_order_of_the_networks_does_not_matter() -> None:
     """The order of the networks does not matter, because their scores are averaged."""
     ini = parse("[feature]\nPhraseDictionaryMemory name=T\n[weight]\nT= 0.5\n")
-    add_columns_in_context(ini, 1)
+    add_column_in_context(ini)
     name_networks(ini, ["b", "a"], fingerprint_of(["22", "11"]))
     require_tuned_for(ini, scorer_of("11", "22"))
     for others in (scorer_of("11"), scorer_of("11", "11"), scorer_of("11", "33")):

@@ -1,4 +1,4 @@
-"""A system with per-text columns is tuned and decoded with the same translation options."""
+"""A system with a column in context is tuned and decoded with the same translation options."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from moses_integration.decoder.phrases import Floats
-from moses_integration.ini import MosesIni, add_columns_in_context
+from moses_integration.ini import MosesIni, add_column_in_context
 from moses_integration.nbest import read_nbest
 from moses_integration.per_text import context_toolkit as toolkit_module
-from moses_integration.per_text.context_columns import ContextColumns
+from moses_integration.per_text.context_column import ContextColumn
 from moses_integration.per_text.context_sections import keep_option_weights, option_weights
 from moses_integration.per_text.context_toolkit import ContextToolkit
 from moses_integration.per_text.positions import Positions
@@ -27,17 +27,17 @@ from tests.moses_integration.decoder.small_system import Line, SmallSystem
 OPTIONS = 9
 
 
-class PrefersLast(ContextColumns):
+class PrefersLast(ContextColumn):
     """A column that rises from -0.9 to -0.1 with an option's position in the table."""
 
-    columns = (Column("score"),)
+    column = Column("score")
 
     def __init__(self) -> None:
         self.log = no_log
 
     def values(self, positions: Positions, scratch: Path) -> Floats:
         targets = [target for one in positions if not one.phrase.is_copied for target in one.phrase.targets]
-        return np.array([[(int(target[0][1:]) - OPTIONS) / 10] for target in targets])
+        return np.array([(int(target[0][1:]) - OPTIONS) / 10 for target in targets])
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def ini(tmp_path: Path) -> MosesIni:
     weights = {"U": [1.0], "W": [0.0], "P": [0.0], "T": [0.5], "D": [0.3]}
     (tmp_path / "system").mkdir()
     system = SmallSystem(lines=lines, weights=weights, table_limit=2).write(tmp_path / "system")
-    add_columns_in_context(system, 1, 0.0)
+    add_column_in_context(system, 0.0)
     write_lines(tmp_path / "text", [b"a"])
     return system
 
@@ -57,9 +57,9 @@ def toolkit(request: pytest.FixtureRequest) -> Toolkit:
     return in_context(PrefersLast())[request.param == "in memory"]
 
 
-def in_context(columns: ContextColumns) -> tuple[Toolkit, Toolkit]:
+def in_context(column: ContextColumn) -> tuple[Toolkit, Toolkit]:
     """Return a toolkit that writes per-text tables, as for Moses, and one that has their options in memory."""
-    return ContextToolkit(EmbeddedToolkit(1), columns), EmbeddedToolkit(1).in_context(columns)
+    return ContextToolkit(EmbeddedToolkit(1), column), EmbeddedToolkit(1).with_context_column(column)
 
 
 def test_options_are_those_of_tuning_whatever_the_weights_are(ini: MosesIni, toolkit: Toolkit, tmp_path: Path) -> None:
@@ -103,14 +103,14 @@ class Noise(PrefersLast):
 
     def values(self, positions: Positions, scratch: Path) -> Floats:
         options = sum(len(one.phrase.targets) for one in positions if not one.phrase.is_copied)
-        return np.random.default_rng(1).gumbel(-2.0, 20.0, (options, 1)).clip(max=0.0)
+        return np.random.default_rng(1).gumbel(-2.0, 20.0, options).clip(max=0.0)
 
 
 def test_options_in_memory_are_those_of_the_written_table(small_dev: tuple[Path, Path], tmp_path: Path) -> None:
     """Translations, n-best lists and tuned weights are identical."""
     source, reference = small_dev
     ini, found = MosesIni.read(MINI / "moses.ini"), []
-    add_columns_in_context(ini, 1)
+    add_column_in_context(ini)
     write_lines(tmp_path / "text", [*read_lines(source), b"", b"letter xyzzy the men", b"the the the the"])
     for number, toolkit in enumerate(in_context(Noise())):
         work = tmp_path / str(number)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_integration.ini import MosesIni, add_columns_in_context
-from moses_integration.per_text.context_columns import ContextColumns
+from moses_integration.ini import MosesIni, add_column_in_context
+from moses_integration.per_text.context_column import ContextColumn
 from moses_integration.per_text.indexed_system import IndexedSystem, write_indexed_system
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
@@ -65,7 +65,7 @@ def factored_ini(folder: Path, *, tags: bool) -> MosesIni:
 
 def indexed_in(ini: MosesIni, text: Path, folder: Path) -> IndexedSystem:
     folder.mkdir()
-    add_columns_in_context(ini, 2)
+    add_column_in_context(ini)
     return write_indexed_system(ini, text, folder, Recorded())
 
 
@@ -92,9 +92,9 @@ def test_a_network_scores_the_surface_form(tmp_path: Path) -> None:
     for name, system in (("factored", ini), ("plain", MosesIni.read(MINI / "moses.ini"))):
         system = system.with_absolute_paths()
         system.set_argument("TranslationModel0", "table-limit", "3")
-        add_columns_in_context(system, 1)
+        add_column_in_context(system)
         (tmp_path / name).mkdir()
-        indexed = write_indexed_system(system, tmp_path / "text", tmp_path / name, ContextColumns(scorer, 1))
+        indexed = write_indexed_system(system, tmp_path / "text", tmp_path / name, ContextColumn(scorer, 1))
         columns.append([float(line.split(b" ||| ")[2].split()[-1]) for line in table_of(indexed)])
     assert columns[0] == pytest.approx(columns[1])
     assert len(np.unique(columns[0])) > 10

@@ -16,8 +16,8 @@ import pytest
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.decoder.pool import load_decoder, nbest_entry
 from moses_integration.decoder.settings import read_settings
-from moses_integration.ini import MosesIni, add_columns_in_context
-from moses_integration.per_text.context_columns import ContextColumns
+from moses_integration.ini import MosesIni, add_column_in_context
+from moses_integration.per_text.context_column import ContextColumn
 from moses_integration.per_text.indexed_system import IndexedSystem, write_indexed_system
 from moses_integration.per_text.indexed_tables import digest_of_text
 from moses_integration.per_text.position_tags import MARK, strip_tags, tag_word
@@ -43,18 +43,18 @@ xx dog~1~2 \ufdcf the\u00a0.
 """.encode()
 
 
-class Recorded(ContextColumns):
-    """A scorer with two columns, sentence number and option index, that records its requests."""
+class Recorded(ContextColumn):
+    """A column of sentence number and option index, which records its requests."""
 
-    columns = (Column("sentence", "log-linear"), Column("position", "log-linear"))
+    column = Column("place", "log-linear")
 
     def __init__(self) -> None:
         """Do not load a scorer."""
 
     def values(self, positions: Positions, scratch: Path) -> Floats:
         self.positions = [position for position in positions if not position.phrase.is_copied]
-        options = [(-one.sentence, -k / 8) for one in self.positions for k in range(len(one.phrase.targets))]
-        return np.array(options, np.float64).reshape(-1, 2)
+        options = [-one.sentence - k / 8 for one in self.positions for k in range(len(one.phrase.targets))]
+        return np.array(options, np.float64)
 
 
 def table_of(indexed: IndexedSystem, number: int = 0) -> list[bytes]:
@@ -150,7 +150,7 @@ def index_lines(
     tmp_path: Path,
     system: SmallSystem,
     *text: bytes,
-    columns: ContextColumns | None = None,
+    column: ContextColumn | None = None,
     weights: Sequence[float] = (),
 ) -> IndexedSystem:
     """Write the system of a text; `weights` are the table's in a tuned ini."""
@@ -158,12 +158,12 @@ def index_lines(
     (tmp_path / "indexed").mkdir()
     write_lines(tmp_path / "text.in", text)
     ini = system.write(tmp_path / "system")
-    if columns:
-        add_columns_in_context(ini, len(columns.columns))
+    if column:
+        add_column_in_context(ini)
     tuned = MosesIni(ini.lines, "tuned.ini")
     if weights:
         tuned.set_weights({"T": weights})
-    return write_indexed_system(ini, tmp_path / "text.in", tmp_path / "indexed", columns, tuned if weights else None)
+    return write_indexed_system(ini, tmp_path / "text.in", tmp_path / "indexed", column, tuned if weights else None)
 
 
 A, B, AB = (
@@ -243,16 +243,14 @@ def test_other_weights_choose_other_options(tmp_path: Path) -> None:
     assert MosesIni.read(indexed.ini).weights()["T"] == [-0.5]
 
 
-# More columns
+# A column
 
 
-def test_columns_are_those_of_the_position(tmp_path: Path) -> None:
+def test_the_column_is_that_of_the_position(tmp_path: Path) -> None:
     options = [Line((b"a",), (word,), (score,)) for word, score in ((b"Q", 0.4), (b"R", 0.2), (b"S", 0.4))]
-    columns = Recorded()
-    indexed = index_lines(
-        tmp_path, small_system(*options, B, AB, table_limit=2), b"b a b", b"", b"x a", columns=columns
-    )
-    found = [(position.sentence, position.start, position.end, position.phrase.words) for position in columns.positions]
+    column = Recorded()
+    indexed = index_lines(tmp_path, small_system(*options, B, AB, table_limit=2), b"b a b", b"", b"x a", column=column)
+    found = [(position.sentence, position.start, position.end, position.phrase.words) for position in column.positions]
     assert found == [
         (0, 0, 0, (b"b",)),
         (0, 1, 1, (b"a",)),
@@ -260,56 +258,56 @@ def test_columns_are_those_of_the_position(tmp_path: Path) -> None:
         (0, 1, 2, (b"a", b"b")),
         (2, 1, 1, (b"a",)),
     ]
-    assert columns.positions[1].phrase.targets == [(b"Q",), (b"S",)]
+    assert column.positions[1].phrase.targets == [(b"Q",), (b"S",)]
     logs = {}
     for line in table_of(indexed):
         source, target, scores = line.rstrip().split(b" ||| ")
         sentence = ord(re.findall(MARK + b"(.)", source)[0]) - ord("a")
-        logs[sentence, strip_tags(source), target] = np.log([float(score) for score in scores.split()[1:]])
+        logs[sentence, strip_tags(source), target] = np.log(float(scores.split()[1]))
     assert {key: pytest.approx(value) for key, value in logs.items()} == {
-        (0, b"a", b"Q"): [0, 0],
-        (0, b"a", b"S"): [0, -1 / 8],
-        (0, b"b", b"B"): [0, 0],
-        (0, b"a b", b"A B"): [0, 0],
-        (2, b"a", b"Q"): [-2, 0],
-        (2, b"a", b"S"): [-2, -1 / 8],
+        (0, b"a", b"Q"): 0,
+        (0, b"a", b"S"): -1 / 8,
+        (0, b"b", b"B"): 0,
+        (0, b"a b", b"A B"): 0,
+        (2, b"a", b"Q"): -2,
+        (2, b"a", b"S"): -2 - 1 / 8,
     }
     ini = MosesIni.read(indexed.ini)
-    assert ini.phrase_table().width == 3
-    assert ini.weights()["T"] == [0.5, 0.2, 0.2]
+    assert ini.phrase_table().width == 2
+    assert ini.weights()["T"] == [0.5, 0.2]
 
 
-def test_columns_stand_before_the_other_fields(unusual_text: Path, tmp_path: Path) -> None:
+def test_the_column_stands_before_the_other_fields(unusual_text: Path, tmp_path: Path) -> None:
     made = []
-    for number, columns in enumerate((None, Recorded())):
+    for number, column in enumerate((None, Recorded())):
         (tmp_path / str(number)).mkdir()
         ini = MosesIni.read(MINI / "moses.ini")
-        if columns:
-            add_columns_in_context(ini, len(columns.columns))
-        made.append(table_of(write_indexed_system(ini, unusual_text, tmp_path / str(number), columns)))
+        if column:
+            add_column_in_context(ini)
+        made.append(table_of(write_indexed_system(ini, unusual_text, tmp_path / str(number), column)))
     for plain, wider in zip(*made, strict=True):
         fields, more = plain.split(b" ||| "), wider.split(b" ||| ")
-        *scores, first, second = more[2].split(b" ")
+        *scores, new = more[2].split(b" ")
         assert [*more[:2], b" ".join(scores), *more[3:]] == fields
-        assert 0 < float(first) <= 1 >= float(second) > 0
+        assert 0 < float(new) <= 1
 
 
-def test_columns_change_the_translation(tmp_path: Path) -> None:
+def test_a_column_changes_the_translation(tmp_path: Path) -> None:
     """A column that depends on the position changes the translation of the second sentence."""
 
-    class Second(ContextColumns):
-        columns = (Column("score", "log-linear"),)
+    class Second(ContextColumn):
+        column = Column("score", "log-linear")
 
         def __init__(self) -> None:
             """Do not load a scorer."""
 
         def values(self, positions: Positions, scratch: Path) -> Floats:
             # Includes scores above 0 and scores too large for Moses.
-            return np.array([[0], [-1000], [0], [1000]], np.float64)
+            return np.array([0, -1000, 0, 1000], np.float64)
 
     system = small_system(Line((b"a",), (b"P",), (0.5,)), Line((b"a",), (b"Q",), (0.25,)))
     weights = [0.5, 0.3]
-    indexed = index_lines(tmp_path, system, b"a", b"a", columns=Second(), weights=weights)
+    indexed = index_lines(tmp_path, system, b"a", b"a", column=Second(), weights=weights)
     ini = MosesIni.read(indexed.ini)
     assert ini.weights()["T"] == [0.5, 0.3]
     best = lists(ini, [tuple(line.split()) for line in read_lines(indexed.text)])
@@ -317,14 +315,14 @@ def test_columns_change_the_translation(tmp_path: Path) -> None:
 
 
 def test_weights_must_fit(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"tuned\.ini: T has 3 features but 1 weights"):
-        index_lines(tmp_path, small_system(A), b"a", columns=Recorded(), weights=[1.0])
+    with pytest.raises(UserError, match=r"tuned\.ini: T has 2 features but 1 weights"):
+        index_lines(tmp_path, small_system(A), b"a", column=Recorded(), weights=[1.0])
     assert [*(tmp_path / "indexed").iterdir()] == []
 
 
-def test_columns_must_be_numbers_for_each_option(tmp_path: Path) -> None:
-    class Wrong(ContextColumns):
-        columns = (Column("score"),)
+def test_a_column_must_have_a_number_for_each_option(tmp_path: Path) -> None:
+    class Wrong(ContextColumn):
+        column = Column("score")
 
         def __init__(self, values: Floats) -> None:
             self._values = values
@@ -335,9 +333,9 @@ def test_columns_must_be_numbers_for_each_option(tmp_path: Path) -> None:
     (tmp_path / "indexed").mkdir()
     write_lines(tmp_path / "in", [b"a"])
     ini = small_system(A).write(tmp_path)
-    add_columns_in_context(ini, 1)
-    for values in (np.zeros((2, 1)), np.zeros((1, 2)), np.full((1, 1), np.nan)):
-        with pytest.raises(ValueError, match="not as many as were promised, or not numbers"):
+    add_column_in_context(ini)
+    for values in (np.zeros(2), np.zeros((1, 2)), np.full(1, np.nan)):
+        with pytest.raises(ValueError, match="has not one number for each option"):
             write_indexed_system(ini, tmp_path / "in", tmp_path / "indexed", Wrong(values))
 
 
@@ -379,24 +377,24 @@ def test_a_fault_leaves_the_system_from_before(tmp_path: Path) -> None:
                 raise self.fault
             return super().values(positions, scratch)
 
-    index_lines(tmp_path, small_system(A, B), b"a", columns=Faulty())
+    index_lines(tmp_path, small_system(A, B), b"a", column=Faulty())
     folder = tmp_path / "indexed"
     ini, before = (
         MosesIni.read(tmp_path / "system" / "moses.ini"),
         {path: path.read_bytes() for path in folder.iterdir()},
     )
-    add_columns_in_context(ini, 2)
+    add_column_in_context(ini)
     assert {path.name for path in before} == {"moses.ini", "phrase-table.gz", "text", "text.json"}
     write_lines(tmp_path / "text.in", [b"b"])
-    columns = Faulty()
-    columns.fault = FullDiskError("full")
+    column = Faulty()
+    column.fault = FullDiskError("full")
     with pytest.raises(FullDiskError):
-        write_indexed_system(ini, tmp_path / "text.in", folder, columns)
-    columns.fault = None
+        write_indexed_system(ini, tmp_path / "text.in", folder, column)
+    column.fault = None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("moses_integration.per_text.indexed_system.write_lines", Mock(side_effect=FullDiskError("full")))
         with pytest.raises(FullDiskError):
-            write_indexed_system(ini, tmp_path / "text.in", folder, columns)
+            write_indexed_system(ini, tmp_path / "text.in", folder, column)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
     # A killed run may have left such files, and another user may have indexed a link.
     (folder / ".unfinished").mkdir()
@@ -406,18 +404,18 @@ def test_a_fault_leaves_the_system_from_before(tmp_path: Path) -> None:
     (folder / "text").unlink()
     (folder / "text").mkdir()
     with pytest.raises(UserError, match="text: is a folder"):
-        write_indexed_system(ini, tmp_path / "text.in", folder, columns)
+        write_indexed_system(ini, tmp_path / "text.in", folder, column)
     assert (folder / "moses.ini").read_bytes() == before[folder / "moses.ini"]
     (folder / "text").rmdir()
-    indexed = write_indexed_system(ini, tmp_path / "text.in", folder, columns)
+    indexed = write_indexed_system(ini, tmp_path / "text.in", folder, column)
     assert {path.name for path in folder.iterdir()} == {path.name for path in before}
-    assert table_of(indexed) == [tag_word(b"b", 0, 0) + b" ||| B ||| 0.25 1 1\n"]
+    assert table_of(indexed) == [tag_word(b"b", 0, 0) + b" ||| B ||| 0.25 1\n"]
     assert (folder / "text.json").read_bytes() != before[folder / "text.json"]
 
 
 def test_a_text_without_positions(tmp_path: Path) -> None:
-    indexed = index_lines(tmp_path, small_system(A), b"", b"x", columns=Recorded())
+    indexed = index_lines(tmp_path, small_system(A), b"", b"x", column=Recorded())
     assert table_of(indexed) == []
     assert digest_of_text(MosesIni.read(indexed.ini)) == sha256_of(indexed.text)
     assert [*read_lines(indexed.text)] == [b"", b"x"]
-    assert MosesIni.read(indexed.ini).phrase_table().width == 3
+    assert MosesIni.read(indexed.ini).phrase_table().width == 2

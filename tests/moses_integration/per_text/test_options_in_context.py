@@ -10,7 +10,7 @@ from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.phrases import TargetPhrase, Words
 from moses_integration.decoder.settings import read_settings
 from moses_integration.decoder.tables import PhraseTable
-from moses_integration.ini import MosesIni, add_columns_in_context
+from moses_integration.ini import MosesIni, add_column_in_context
 from moses_integration.per_text.options_in_context import OptionsInContext
 from tests.conftest import MINI
 
@@ -33,7 +33,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[Words]:
 
 def find_in_context() -> tuple[Callable[[Words], object], Callable[[int], None]]:
     ini = MosesIni.read(MINI / "moses.tuned.ini").with_absolute_paths()
-    add_columns_in_context(ini, 1, 0.1)
+    add_column_in_context(ini, 0.1)
     options = OptionsInContext(ini, WORDS, read_settings(MosesIni.read(MINI / "moses.tuned.ini")))
     return lambda words: list(options.positions([words])), options.limit_cache
 

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from moses_integration.ini import MosesIni, add_columns_in_context
+from moses_integration.ini import MosesIni, add_column_in_context
 from moses_integration.per_text.context_sections import name_networks
 from phrasescore.cli import main as phrasescore
 from tests.conftest import MINI
@@ -104,7 +104,7 @@ def in_context(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def add_network(network: Path) -> Path:
     """Write the ini of a system with a network in context, whose column has a large weight."""
     ini = MosesIni.read(BASELINE).with_absolute_paths()
-    add_columns_in_context(ini, 1, 0.0)
+    add_column_in_context(ini, 0.0)
     name_networks(ini, [network])
     weights = ini.weights()["TranslationModel0"]
     ini.set_weights({"TranslationModel0": [*weights[:-1], 0.1]})

@@ -1,6 +1,6 @@
-"""The columns of a per-text phrase table: the scores of each phrase pair at each position.
+"""The column of a per-text phrase table: the score of each phrase pair at each position.
 
-Shapes: S positions of a group of sentences, N translation options of these positions, K columns.
+Shapes: S positions of a group of sentences, N translation options of these positions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SENTENCES_AT_ONCE = 20
 
 
 @dataclass
-class ContextColumns:
+class ContextColumn:
     """Computes the `context_column` of a scorer for each phrase pair at each position of a text."""
 
     scorer: PhraseScorer
@@ -41,16 +41,16 @@ class ContextColumns:
     """Discard the work of an interrupted run."""
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns to add to the phrase table."""
-        return (self.scorer.context_column,)
+    def column(self) -> Column:
+        """The column to add to the phrase table."""
+        return self.scorer.context_column
 
     def values(self, positions: Positions, scratch: Path) -> Floats:
-        """Return the values of all options at all positions, [N, K]; copied words have none.
+        """Return the values of all options at all positions, [N]; copied words have none.
 
         A later run resumes from the checkpoint file `scratch`, which the caller removes.
         """
-        task, factors = ScoringTask(self.scorer, self.columns), self.scorer.factors or SURFACE
+        task, factors = ScoringTask(self.scorer, (self.column,)), self.scorer.factors or SURFACE
         fingerprint, count = self._fingerprint(occurrences_of(positions, factors))
         with resumable_output(scratch, fingerprint, restart=self.restart) as known:
             if known.note:
@@ -59,9 +59,9 @@ class ContextColumns:
             processes = min(self.scorer.device.processes(self.processes), max(1, count - len(known.chunks)))
             with start_workers("scoring positions", processes, self.scheduler) as workers:
                 for scores in map_ordered(task, left, workers):
-                    known.append(scores.values_NK.tobytes(), asdict(scores.words))
+                    known.append(scores.first_N.tobytes(), asdict(scores.words))
             self._warn_unknown(sum((WordCounts(**facts) for facts in known.chunks), WordCounts()))
-        return np.fromfile(scratch, np.float64).reshape(-1, len(self.columns))
+        return np.fromfile(scratch, np.float64)
 
     def _warn_unknown(self, words: WordCounts) -> None:
         """Warn if too many words are outside the scorer's vocabulary for its scores to be meaningful."""
