@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from experiments.ablation.rows import WHOLE, Row
+from experiments.ablation.rows import DEFAULT_ROWS, Row
 from experiments.toml import check_expected_bleu, check_language_model, command_options, network_settings, read_values
 from moses_integration.building.preparation import Casing
 from moses_integration.building.system import BuildConfig
@@ -54,7 +54,7 @@ class Config:
     seeds: tuple[int, ...] = (1, 2, 3)
     timed: int = option(100, "test sentences for measuring the decoding time; 0: do not measure it", minimum=0)
     trainings: int = option(1, "training runs of each network, with different seeds", minimum=1)
-    rows: tuple[Row, ...] = WHOLE
+    rows: tuple[Row, ...] = DEFAULT_ROWS
     data: DataSection = field(default_factory=DataSection)
     build: BuildConfig = field(default_factory=BuildConfig)
     """The system that all rows share."""

@@ -11,8 +11,6 @@ PARTS = {
     "PER-WORD": "with RNN: divided by the target words plus one",
     "REVERSE": "one more column: ln p(source | target) of a second encoder-decoder",
     "WP": "with RNN: one more column, the count of target words that are unknown to the network",
-    "WP-SOURCE": "with RNN: the same of source words, which no translation changes; a check that it brings nothing",
-    "WP-BOTH": "with RNN: the same of the words of both sides",
     "XBLEU": "one more column: a phrase-pair model trained for expected BLEU on n-best lists of the training text",
     "CTX": "one more column, made for each text: ln p(target phrase | source phrase in its sentence)",
     "ENSEMBLE": "with RNN or CTX: the mean of three networks",
@@ -28,19 +26,7 @@ S2S, CHANNEL = "s2s", "channel"
 """Names of the networks, and of the phrase-pair model that is trained for expected BLEU, in the first training."""
 ENSEMBLE = 3
 """Networks of an ensemble: those of the first trainings."""
-_SIDES = {"WP": "target", "WP-SOURCE": "source", "WP-BOTH": "both"}
-"""The side of which these parts count unknown words."""
-_COUNTED = {
-    "WP": "unknown target words",
-    "WP-SOURCE": "unknown source words",
-    "WP-BOTH": "unknown words of both sides",
-}
-_NEEDED = {
-    "PER-WORD": ["RNN"],
-    "ENSEMBLE": ["RNN", "CTX"],
-    "RESCORING": ["CSLM"],
-    **{side: ["RNN"] for side in _SIDES},
-}
+_NEEDED = {"PER-WORD": ["RNN"], "WP": ["RNN"], "ENSEMBLE": ["RNN", "CTX"], "RESCORING": ["CSLM"]}
 """Parts that modify another part, and the parts of which the row must have one."""
 
 
@@ -83,8 +69,6 @@ class Row:
         for part in parts:
             if part in _NEEDED and not set(_NEEDED[part]) & set(parts):
                 raise ValueError(f"{name} has {part} without {' or '.join(_NEEDED[part])}")
-        if len(_SIDES.keys() & set(parts)) > 1:
-            raise ValueError(f"{name} has more than one of {', '.join(_SIDES)}")
         return cls(frozenset(parts))
 
     @property
@@ -133,9 +117,8 @@ class Row:
             if "PER-WORD" in self.parts:
                 name, appended = f"{name}-per-word", ["per-word"]
             scores = ["network"]
-            for part in _SIDES.keys() & self.parts:
-                name, appended = f"{name}-{part.lower()}", [*appended, f"unknown-{_SIDES[part]}"]
-                scores.append(_COUNTED[part])
+            if "WP" in self.parts:
+                name, appended, scores = f"{name}-wp", [*appended, "unknown-target"], [*scores, "unknown target words"]
             columns.append(Column(name, networks, ("--columns", *appended), tuple(scores)))
         if "REVERSE" in self.parts:
             [name] = self.networks(REVERSE)
@@ -146,12 +129,9 @@ class Row:
         return columns
 
 
-PAPER = ("+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP")
+_OF_PAPER = ("+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP")
 """The rows of Cho et al. 2014, Table 1, and a row with CSLM alone."""
-BEYOND = ("+XBLEU", "+CTX", "+CSLM+CTX", "+S2S")
-"""Rows that gain more than the paper's: expected BLEU training, and networks that read the whole sentence."""
-WHOLE = tuple(Row.parse(name) for name in (BASELINE, *PAPER, *BEYOND))
-"""The whole ablation."""
+DEFAULT_ROWS = tuple(map(Row.parse, (BASELINE, *_OF_PAPER, "+XBLEU", "+CTX", "+CSLM+CTX", "+S2S")))
 
 
 def numbered(name: str, training: int) -> str:

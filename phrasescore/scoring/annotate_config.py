@@ -26,9 +26,8 @@ class AnnotateConfig(Section):
     columns: tuple[str, ...] | None = option(
         None,
         "columns to append, in this order. An encoder-decoder has score (ln p), per-word (ln p divided by the number "
-        "of predicted words plus one, the end symbol), unknown-target, unknown-source and unknown-both (numbers "
-        "of unknown words), and unnormalised after `train --self-normalise`; a phrase-pair model has expected-bleu "
-        "(default: the first)",
+        "of predicted words plus one, the end symbol), unknown-target (the number of unknown target words), and "
+        "unnormalised after `train --self-normalise`; a phrase-pair model has expected-bleu (default: the first)",
         metavar="NAME",
     )
     replace_last: str | None = option(

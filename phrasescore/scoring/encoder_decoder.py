@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -31,8 +31,6 @@ from phrasescore.phrases import Phrases, PhrasesInSentences, offsets_of
 from phrasescore.scoring.occurrences import (
     PER_WORD,
     SCORE,
-    UNKNOWN_BOTH,
-    UNKNOWN_SOURCE,
     UNKNOWN_TARGET,
     UNNORMALISED,
     Column,
@@ -83,7 +81,7 @@ class EncoderDecoderScorer(PhraseScorer):
         self.direction = model.direction
         self.networks = [one.network.to(device.torch_device) for one in self.models]
         self.in_context = all(network.config.in_context for network in self.networks)
-        self.columns = (SCORE, PER_WORD, UNKNOWN_TARGET, UNKNOWN_SOURCE, UNKNOWN_BOTH)
+        self.columns = (SCORE, PER_WORD, UNKNOWN_TARGET)
         if all(network.config.self_normalise for network in self.networks):
             self.columns += (UNNORMALISED,)
         self.unit = model.unit
@@ -111,7 +109,7 @@ class EncoderDecoderScorer(PhraseScorer):
     def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
         pairs, columns = self.encode(occurrences), columns or self.columns[:1]
         source_N, target_N = input_and_output((pairs.unknown_sources(), _count_unknown(pairs.targets)), self.direction)
-        values = {UNKNOWN_SOURCE: source_N, UNKNOWN_TARGET: target_N, UNKNOWN_BOTH: source_N + target_N}
+        values: dict[Column, NDArray[Any]] = {UNKNOWN_TARGET: target_N}
         if UNNORMALISED in columns:
             values[UNNORMALISED] = self._scores_of(pairs, unnormalised=True)
         if not values.keys() >= {*columns}:

@@ -240,7 +240,5 @@ SCORE = Column("score")
 UNNORMALISED = Column("unnormalised", "log-linear")
 """ln p without the sum of the softmax, of a network that was trained with `self_normalise`."""
 PER_WORD = Column("per-word")
-UNKNOWN_TARGET, UNKNOWN_SOURCE, UNKNOWN_BOTH = (
-    Column(f"unknown-{side}", "count") for side in ("target", "source", "both")
-)
+UNKNOWN_TARGET = Column("unknown-target", "count")
 EXPECTED_BLEU = Column("expected-bleu", "log-linear")

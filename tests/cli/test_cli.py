@@ -120,11 +120,11 @@ def test_the_report_has_what_chose_the_lines(tmp_path: Path) -> None:
 
 def test_columns_by_name_and_a_shard(small_table: Path, tmp_path: Path) -> None:
     output, report = tmp_path / "out", tmp_path / "report.json"
-    options: list[str | Path] = ["--columns", "unknown-both", "per-word", "--shard", "1/1", "-o", output]
+    options: list[str | Path] = ["--columns", "unknown-target", "per-word", "--shard", "1/1", "-o", output]
     done = run("annotate", small_table, "-m", MODEL, *options, "--report", report)
     assert done.returncode == 0
     assert b"next: phrasescore join SHARD... -o TABLE, when all shards are written" in done.stderr
-    assert json.loads(report.read_bytes())["columns"] == ["unknown-both", "per-word"]
+    assert json.loads(report.read_bytes())["columns"] == ["unknown-target", "per-word"]
     assert output.read_bytes().splitlines()[0].split(b" ||| ")[2].count(b" ") == 5
     description = tmp_path / "out.shard.json"
     rejected = error_of(run("annotate", small_table, "-m", MODEL, *options, "--report", description), code=2)
@@ -138,14 +138,14 @@ def test_shards_are_joined_unless_one_is_of_an_older_run(small_table: Path, tmp_
         options = ("--columns", column, "--shard", f"{number}/2", "-o", shards[number - 1], "-q")
         return run("annotate", small_table, "-m", model, *options).returncode
 
-    assert [annotate(number, "unknown-both") for number in (1, 2)] == [0, 0]
+    assert [annotate(number, "unknown-target") for number in (1, 2)] == [0, 0]
     # `part.*` also matches the description files, which `join` must skip.
     done = run("join", *sorted(tmp_path.glob("part.*")), "-o", output)
     assert done.returncode == 0
     assert done.stderr == b"joined 2 shards: 600 lines\n"
     assert gzip.decompress(output.read_bytes()).count(b"\n") == 600
     output.unlink()
-    assert [annotate(1, "unknown-source"), annotate(2, "unknown-source", "nowhere")] == [0, 1]
+    assert [annotate(1, "per-word"), annotate(2, "per-word", "nowhere")] == [0, 1]
     rejected = error_of(run("join", *shards, "-o", output))
     assert rejected.startswith(f"phrasescore join: {shards[1]}: differs from {shards[0]} in columns")
     assert "is an input, which would be lost" in error_of(run("join", *shards, "-o", shards[0]), code=2)

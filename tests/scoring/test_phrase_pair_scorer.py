@@ -94,7 +94,7 @@ def test_annotate_accepts_both_kinds_of_model(table: Path, tmp_path: Path, capsy
     ("options", "sentence"),
     [
         (["--columns", "per-word"], "has no column `per-word`; choose among expected-bleu"),
-        (["--columns", "expected-bleu", "unknown-both"], "has no column `unknown-both`"),
+        (["--columns", "expected-bleu", "unknown-target"], "has no column `unknown-target`"),
         (["-m", str(NETWORK)], "of one kind"),
     ],
 )

@@ -87,7 +87,7 @@ def of_another_table(shard: Path) -> None:
 
 
 def with_another_option(shard: Path) -> None:
-    annotated(shard.with_name("table"), shard, "2/3", columns=["unknown-source"])
+    annotated(shard.with_name("table"), shard, "2/3", columns=["per-word"])
 
 
 def of_another_number(shard: Path) -> None:

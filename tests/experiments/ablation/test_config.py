@@ -66,7 +66,6 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("rows = ['+WP']", "+WP has WP without RNN"),
         ("rows = ['RNN']", "RNN is neither"),
         ("rows = ['+RNN+CSLM+RNN']", "the row +RNN+CSLM+RNN has RNN twice; fix its name"),
-        ("rows = ['+RNN+WP+WP-BOTH']", "has more than one of WP, WP-SOURCE, WP-BOTH"),
         ("rows = ['+RNN+CSLM', '+CSLM+RNN']", "rows has a row twice"),
         ("rows = 'baseline'", "give different names"),
         ("toolkit = 'mosses'", "toolkit is 'mosses'; choose one of auto, moses, embedded"),

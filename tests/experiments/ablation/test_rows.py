@@ -13,13 +13,7 @@ def test_a_row_is_its_parts() -> None:
     assert (row.listed, row.decoded) == ((), row)
     listed = Row.parse("+RNN+CSLM+RESCORING+S2S+CHANNEL")
     assert (listed.listed, listed.decoded.name) == (("CSLM", "S2S", "CHANNEL"), "+RNN")
-    sides = {name: Row.parse(f"+RNN+{name}").columns()[0] for name in ("WP", "WP-SOURCE", "WP-BOTH")}
-    assert {name: column.options[-1] for name, column in sides.items()} == {
-        "WP": "unknown-target",
-        "WP-SOURCE": "unknown-source",
-        "WP-BOTH": "unknown-both",
-    }
-    assert len({column.name for column in sides.values()}) == 3
+    assert row.columns()[0].options == ("--columns", "score", "unknown-target")
     [per_word] = Row.parse("+RNN+PER-WORD").columns()
     assert (per_word.name, per_word.networks, per_word.options) == ("rnn-per-word", ("rnn",), ("--columns", "per-word"))
     [_, reverse] = Row.parse("+RNN+REVERSE").columns()

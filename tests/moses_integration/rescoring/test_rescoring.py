@@ -55,8 +55,6 @@ from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import (
     PER_WORD,
     SCORE,
-    UNKNOWN_BOTH,
-    UNKNOWN_SOURCE,
     UNKNOWN_TARGET,
     Column,
     Occurrences,
@@ -190,15 +188,13 @@ def test_an_empty_translation_of_an_empty_sentence() -> None:
 
 
 def test_unknown_words() -> None:
-    """Unknown words are counted separately for source and target.
+    """Unknown target words are counted.
 
     The network has all words except `zzz` and `qqq`; the network of the other direction has its vocabularies exchanged.
     """
     source = [b"the black qqq", SOURCE[1]]
     model, reverse = (engine(direction) for direction in ("target-given-source", "source-given-target"))
     assert column(feature(model, "sentence", UNKNOWN_TARGET), source=source) == [0, 1, 0]
-    assert column(feature(model, "sentence", UNKNOWN_SOURCE), source=source) == [1, 1, 0]
-    assert column(feature(model, "sentence", UNKNOWN_BOTH), source=source) == [1, 2, 0]
     assert column(feature(reverse, "sentence", UNKNOWN_TARGET), source=source) == [3, 2, 3]
 
 
@@ -287,7 +283,6 @@ def test_the_folder_says_what_is_scored(tmp_path: Path, language_model: Path, se
         "phrases": (NETWORK, None),
         "phrases per word": (NETWORK, "per-word"),
         "unknown": (NETWORK, "unknown-target"),
-        "unknown source": (NETWORK, "unknown-source"),
         "sentences": (sentence_network, None),
         "sentences per word": (sentence_network, "per-word"),
         "lm": (language_model, None),
@@ -301,7 +296,6 @@ def test_the_folder_says_what_is_scored(tmp_path: Path, language_model: Path, se
     assert values["sentences"][0] < values["sentences per word"][0]
     assert values["phrases"][2] == pytest.approx(values["sentences"][2], abs=1e-4)
     assert values["unknown"] == [0, 1, 0]
-    assert values["unknown source"] == [0, 0, 0]
     texts = [words_of(entry.words) for entry in LIST]
     model = NeuralLmScorer.load(language_model, CPU, MINI / "lm.fr.arpa")
     for name, unnormalised in (("lm", False), ("lm unnormalised", True)):
@@ -359,9 +353,8 @@ def test_words_that_a_language_model_does_not_know(language_model: Path) -> None
     (scorer,) = load_features([FeatureSpec("U", language_model, "unknown-target")], CPU)
     assert column(scorer) == [1, 1, 2]
     assert scorer.fingerprint == load_language_model(language_model).weights_digest
-    for name in ("unknown-source", "unknown-both"):
-        with pytest.raises(UserError, match=f"has no column `{name}`; choose among score, unknown-target"):
-            load_features([FeatureSpec("U", language_model, name)], CPU)
+    with pytest.raises(UserError, match="has no column `per-word`; choose among score, unknown-target"):
+        load_features([FeatureSpec("U", language_model, "per-word")], CPU)
     with pytest.raises(UserError, match="is not a model folder"):
         load_features([FeatureSpec("U", language_model / "none", "unknown-target")], CPU)
     with pytest.raises(UserError, match="is a file of numbers, which has no column `unknown-target`; leave it out"):
