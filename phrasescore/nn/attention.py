@@ -45,7 +45,7 @@ register_attention = ATTENTIONS.register
 
 
 class Memory(NamedTuple):
-    """What attention reads of the source phrases."""
+    """Keys and values of the source phrases."""
 
     values_SLv: Tensor
     keys_SLk: Tensor

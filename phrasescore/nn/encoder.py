@@ -74,7 +74,9 @@ register_encoder = ENCODERS.register
 
 @register_encoder("recurrent")
 class RecurrentEncoder(Encoder):
-    """Recurrent layers h_t = f(h_{t-1}, x_t) (Eq. 1) over x_1 .. x_N, `<eos>` from h_0 = 0, with c = tanh(V h_N).
+    """Recurrent layers h_t = f(h_{t-1}, x_t) (Eq. 1), with h_0 = 0 and the summary c = tanh(V h_N).
+
+    x_1 .. x_N are the words of the phrase and the end symbol.
 
     With two directions c depends on the last states of both, and annotations have the outputs of both. Phrases share
     the states of common prefixes in the lowest layer; layers above two directions depend on whole phrases, and share

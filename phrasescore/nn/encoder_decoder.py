@@ -1,4 +1,4 @@
-"""The RNN encoder-decoder: ln p of target phrases given their source phrases.
+"""An encoder-decoder with any registered encoder and decoder: ln p of target phrases given their source phrases.
 
 Legend: S source phrases, P pairs, I predicted symbols, A decoder nodes, B rows of one step, T steps but the first,
 L symbols of the longest source phrase, r input size of the softmax, V words.

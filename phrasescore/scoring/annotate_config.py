@@ -1,4 +1,4 @@
-"""What `annotate` does with a table: its options, the shard of one of several jobs, the sources of texts."""
+"""The options of `annotate`, among them the shard of one of several jobs and the sources of texts."""
 
 from __future__ import annotations
 

@@ -51,7 +51,10 @@ class RunFolder:
             self.release = weakref.finalize(self, lock_file(path / TRAINING_STATE / _LOCK, message).close)
 
     def clear(self) -> None:
-        """Remove an earlier run. Without its checkpoint, a kill leaves its network, or a folder for a new run."""
+        """Remove the files of an earlier run.
+
+        The checkpoint comes first, so that a kill never leaves it with the files of another run.
+        """
         for file in (self.checkpoint, self.path / WEIGHTS, self.metrics):
             file.unlink(missing_ok=True)
 

@@ -78,7 +78,7 @@ class Callbacks:
 
 @dataclass(frozen=True)
 class Start:
-    """How a run starts, and the callbacks of its beginning. By default it resumes an earlier run if there is one."""
+    """Options and callbacks for the start of a run. By default it resumes an earlier run if there is one."""
 
     restart: bool = False
     progress: ProgressCallback = no_progress

@@ -42,8 +42,8 @@ _RECURRENT = {
 }
 _OF_WORDS = ("vocabulary", "source_vocabulary", "target_vocabulary", "source_corpus", "target_corpus", "min_count")
 
-# Rules for values by the size of the data. They interpolate measured optima (docs/results.md) linearly in the logarithm
-# of the number of distinct pairs; in context, of sentences.
+# Rules for values by the size of the data. They interpolate measured optima: see `dropout_by_size` and
+# `updates_by_size`.
 _MILLION = 1_000_000
 _DROPOUT, _DROPOUT_IN_CONTEXT = 0.4, 0.4
 """Rate for a million pairs; in context, for any number of sentences, tuned on 29,000."""
@@ -206,7 +206,7 @@ class Settings:
             idle["maxout"] = f"with `readout` {model.readout}"
         if not model.feed_word:
             idle["teacher_forcing"] = "with `feed_word` false"
-        # Setting these to the value that they have then is no contradiction.
+        # Only `feed_context = false` and `summary = true` are errors: the other values describe what this network does.
         if model.attends_before_step and not model.feed_context:
             idle["feed_context"] = "with attention before the step, which reads the attention context"
         if model.summary and not model.uses_summary:

@@ -1,4 +1,4 @@
-"""What a `Trainer` trains: the interface of a task; and training an encoder-decoder on phrase pairs or sentences.
+"""The tasks of a `Trainer`: the interface, and training on phrase pairs, on sentences and on phrases in context.
 
 Legend: I predicted symbols of all pairs of a batch (words and end symbols).
 """
