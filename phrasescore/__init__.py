@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from phrasescore.parallel_text import ParallelText as ParallelText
     from phrasescore.plugins import load_plugins as load_plugins
     from phrasescore.scoring.annotate import Counts as Counts
-    from phrasescore.scoring.occurrences import Column as Column
+    from phrasescore.scoring.columns import Column as Column
     from phrasescore.scoring.occurrences import Context as Context
     from phrasescore.scoring.occurrences import Occurrences as Occurrences
     from phrasescore.scoring.scorer import PhraseScorer as PhraseScorer
@@ -68,7 +68,8 @@ _NAMES = {
     "parallel_text": "ParallelText",
     "plugins": "load_plugins",
     "scoring.annotate": "Counts",
-    "scoring.occurrences": "Column Context Occurrences",
+    "scoring.columns": "Column",
+    "scoring.occurrences": "Context Occurrences",
     "scoring.scorer": "PhraseScorer Scores load_scorer register_scorer",
     "table.check": "TableReport",
     "translator": "Translation",

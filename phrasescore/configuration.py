@@ -165,11 +165,11 @@ def is_several(value: Any) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Path)
 
 
-def check_effect(given: Iterable[str], idle: Mapping[str, str]) -> None:
-    """Reject options that were given and have no effect; `idle` maps the names of such options to the reason."""
+def reject_without_effect(given: Iterable[str], without_effect: Mapping[str, str]) -> None:
+    """Reject given options that have no effect; `without_effect` maps their names to the reason."""
     for name in given:
-        if name in idle:
-            raise UsageError(f"`{name}`: has no effect {idle[name]}; leave it out")
+        if name in without_effect:
+            raise UsageError(f"`{name}`: has no effect {without_effect[name]}; leave it out")
 
 
 def unknown_key(key: str, known: Iterable[str], place: str) -> str:

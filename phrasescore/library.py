@@ -24,9 +24,9 @@ from phrasescore.parallel_text import ParallelText
 from phrasescore.scoring.annotate import Counts
 from phrasescore.scoring.annotate import annotate as annotate_table
 from phrasescore.scoring.annotate_config import AnnotateConfig
+from phrasescore.scoring.columns import Column
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import (
-    Column,
     GivenPairs,
     GivenPhrases,
     Occurrences,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from phrasescore.inspection import Inspection
 
 Floats = NDArray[np.float64]
-Progress = Callable[[int, WordCounts], None]
+ScoringCallback = Callable[[int, WordCounts], None]
 """Called with the number of pairs scored so far and the counts of their words."""
 _OCCURRENCES_AT_ONCE = 65_536
 
@@ -204,7 +204,7 @@ def score(
     model: PhraseScorer | str | Path,
     *,
     column: str | None = None,
-    progress: Progress = lambda scored, words: None,
+    progress: ScoringCallback = lambda scored, words: None,
 ) -> Floats:
     """Score phrase pairs, [N]; an encoder-decoder returns ln p(target | source), end symbol included.
 
@@ -235,7 +235,7 @@ def score_in_context(
     model: PhraseScorer | str | Path,
     *,
     column: str | None = None,
-    progress: Progress = lambda scored, words: None,
+    progress: ScoringCallback = lambda scored, words: None,
 ) -> Floats:
     """Score phrases in context, [N]: ln p(target | source phrase, its sentence), end symbol included.
 
@@ -277,7 +277,7 @@ def _column_of(scorer: PhraseScorer, name: str | None) -> Column:
     return scorer.columns[0] if name is None else scorer.column(name)
 
 
-def _values_of(found: Iterable[Scores], progress: Progress) -> Floats:
+def _values_of(found: Iterable[Scores], progress: ScoringCallback) -> Floats:
     values, words, scored = [np.zeros(0)], WordCounts(), 0
     for scores in found:
         values.append(scores.first_N)

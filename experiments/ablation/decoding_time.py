@@ -35,7 +35,7 @@ from phrasescore.device import choose_device, one_thread
 class Rescoring:
     """Reranking of n-best lists by networks."""
 
-    choices: Sequence[FeatureSpec]
+    specs: Sequence[FeatureSpec]
     """Features that score the lists."""
     weights: Weights
     """Weights of all features."""
@@ -87,7 +87,7 @@ def time_translating(
                 queries[name], lists = _decode(decoder, len(source), rescoring.size if rescoring else 0)
         if rescoring is not None:
             entries = [parse_entry(line.rstrip(b"\n")) for line in lists]
-            scorers = load_features(rescoring.choices, device, ini.language_model())
+            scorers = load_features(rescoring.specs, device, ini.language_model())
             with part("rescoring"):
                 best_of(rerank(add_scores(entries, source, scorers), rescoring.weights), len(source))
     more = {name: used for name, used in seconds.items() if name not in queries}

@@ -244,7 +244,7 @@ class Ablation:
 
     def _translate(self, row: Row, ini: MosesIni, found: Json, part: str, translate: Translate) -> Json:
         """Translate and score a test set with the weights of one tuning run."""
-        tuning = Tuning(found["seed"], found["weights"], found["bleu"])
+        tuning = _tuning(found)
         work = self._work(row, tuning.seed)
         tuned = ini.copy()
         tuned.set_weights(tuning.weights)
@@ -252,19 +252,19 @@ class Ablation:
         tokens = work / f"{part}.tokens"
         # Use the weights with the precision of the moses.ini.
         translate(tuned.weights(), tokens)
-        return {**self._scored(row, tuning, part), "iterations": found["iterations"]}
+        return self._scored(row, tuning, part)
 
     def _rescored(self, row: Row) -> dict[str, list[Json]]:
         """Return the results of each seed on each test set when networks rerank the lists of the row without them."""
-        choices = self._networks.scorers(row)
-        trained = [self._networks.trained[choice.path.name] for choice in choices]
+        specs = self._networks.scorers(row)
+        trained = [self._networks.trained[spec.path.name] for spec in specs]
         depends_on = [trained, self._config.scoring.rescored]
         ini, _ = self._networks.ini_of(row.decoded)
         tunings = []
         before = self._decoded(row.decoded)
         with self._translator(row, ini, "dev") as translate:
             for one in before[self._first]:
-                work = partial(self._tune_on_lists, row, choices, one, translate)
+                work = partial(self._tune_on_lists, row, specs, one, translate)
                 tunings.append(self._steps.run(_tuning_step(row, one["seed"]), [one["weights"], *depends_on], work))
         found = dict[str, list[Json]]()
         for part, seeds in before.items():
@@ -273,31 +273,31 @@ class Ablation:
                     self._steps.run(
                         _step(row, tuning["seed"], part),
                         [one, tuning, *depends_on],
-                        partial(self._rescore, row, choices, one, tuning, part, translate),
+                        partial(self._rescore, row, specs, one, tuning, part, translate),
                     )
                     for one, tuning in zip(seeds, tunings, strict=True)
                 ]
         return found
 
-    def _tune_on_lists(self, row: Row, choices: Sequence[FeatureSpec], before: Json, translate: Translate) -> Json:
+    def _tune_on_lists(self, row: Row, specs: Sequence[FeatureSpec], before: Json, translate: Translate) -> Json:
         """Tune the weights of a row whose networks rescore the lists of another, tuned row."""
-        scored = self._lists(row, choices, before, "dev", translate)
+        scored = self._lists(row, specs, before, "dev", translate)
         candidates = from_nbest(scored, read_references(self._tuning_text()[1]))
         found = tune_on_list(candidates, scored[0].features())
         return asdict(Tuning(before["seed"], found.weights, found.held_out))
 
     def _rescore(
-        self, row: Row, choices: Sequence[FeatureSpec], before: Json, found: Json, part: str, translate: Translate
+        self, row: Row, specs: Sequence[FeatureSpec], before: Json, found: Json, part: str, translate: Translate
     ) -> Json:
         """Rescore and score a test set."""
-        tuning = Tuning(found["seed"], found["weights"], found["bleu"])
-        ranked = rerank(self._lists(row, choices, before, part, translate), tuning.weights)
+        tuning = _tuning(found)
+        ranked = rerank(self._lists(row, specs, before, part, translate), tuning.weights)
         sentences = len(list(text_lines(self._prepared(part, "source"))))
         write_lines(self._work(row, tuning.seed) / f"{part}.tokens", best_of(ranked, sentences))
         return self._scored(row, tuning, part)
 
     def _lists(
-        self, row: Row, choices: Sequence[FeatureSpec], before: Json, part: str, translate: Translate
+        self, row: Row, specs: Sequence[FeatureSpec], before: Json, part: str, translate: Translate
     ) -> list[NbestEntry]:
         """Return the n-best lists of a tuned row, with the scores of the networks of another."""
         work, tuned = self._work(row, before["seed"]), self._tuned(row.decoded, before["weights"])
@@ -306,7 +306,7 @@ class Ablation:
         translate(tuned.weights(), work / f"{part}.before", NbestRequest(path, self._config.scoring.rescored))
         entries = list(read_nbest(path))
         with share_scoring(len(entries), device) as workers:
-            scorers = load_features(choices, device, tuned.language_model(), workers)
+            scorers = load_features(specs, device, tuned.language_model(), workers)
             return add_scores(entries, list(text_lines(self._source(part))), scorers)
 
     def _tuned(self, row: Row, weights: Weights) -> MosesIni:
@@ -328,7 +328,6 @@ class Ablation:
             "ter": scores["TER"].score,
             "signatures": {name.lower(): one.signature for name, one in scores.items()},
             "weights": tuning.weights,
-            "machine": machine(),
         }
 
     def _work(self, row: Row, seed: int) -> Path:
@@ -414,6 +413,11 @@ class Ablation:
             for system in (row, other)
         )
         return p_value_over_runs(runs, others, self._data.target_files(part), self._tokenise)
+
+
+def _tuning(result: Json) -> Tuning:
+    """Return the outcome of tuning that a step has stored."""
+    return Tuning(result["seed"], result["weights"], result["bleu"])
 
 
 def _tuning_step(row: Row, seed: int) -> str:

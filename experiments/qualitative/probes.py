@@ -18,8 +18,9 @@ from experiments.qualitative.word_vectors import bag_of_embeddings
 from experiments.steps import Json
 from phrasescore.configuration import option
 from phrasescore.inspection import phrase_vectors, unit_length
+from phrasescore.scoring.columns import PER_WORD, SCORE, Column
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
-from phrasescore.scoring.occurrences import PER_WORD, SCORE, Column, Occurrences
+from phrasescore.scoring.occurrences import Occurrences
 
 LONG = 4
 """Minimum length of a long phrase in words: more than three, as in the paper."""

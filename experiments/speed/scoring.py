@@ -25,8 +25,9 @@ from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.cpu_products import has_int8
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import DataConfig
+from phrasescore.scoring.columns import SCORE, UNNORMALISED, Column
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
-from phrasescore.scoring.occurrences import SCORE, UNNORMALISED, Column, Occurrences
+from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.table.entry import Entry
 from phrasescore.table.reader import TableReader
 from phrasescore.training.settings import Settings

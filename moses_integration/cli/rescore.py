@@ -103,7 +103,7 @@ def _apply(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> 
     from moses_integration.rescoring.rescorer import TunedWeights
 
     tuned = TunedWeights.read(args.weights)
-    models = files_of_models(spec.path for spec in tuned.choices(args.scorer))
+    models = files_of_models(spec.path for spec in tuned.specs_with(args.scorer))
     require_writable(args.output, args.nbest_output, inputs=models)
     ini = None
     if args.prepared:

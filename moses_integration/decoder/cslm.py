@@ -26,7 +26,7 @@ from phrasescore.errors import UserError
 from phrasescore.lm.ngram_cache import Keys, NgramCache, ngram_keys
 from phrasescore.lm.ngrams import affiliations, distinct_rows, source_windows
 from phrasescore.phrases import Ids
-from phrasescore.scoring.occurrences import UNNORMALISED
+from phrasescore.scoring.columns import UNNORMALISED
 from phrasescore.vocabulary import END, UNKNOWN
 from phrasescore.words import quote
 

@@ -28,7 +28,7 @@ from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
 from moses_integration.prepared_text import DevSet
 from moses_integration.rescoring.reranking import check_dense
-from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit
+from moses_integration.toolkits.toolkit import NbestRequest, SentencesCallback, Toolkit
 from moses_integration.tuning.candidates import Candidates, from_nbest
 from phrasescore.errors import UserError
 from phrasescore.phrases import offsets_of
@@ -76,7 +76,7 @@ def estimate_gain(candidates: Candidates, weights: Sequence[float]) -> Estimated
 
 
 def decode_candidates(
-    ini: MosesIni, dev: DevSet, toolkit: Toolkit, folder: Path, size: int, progress: Progress
+    ini: MosesIni, dev: DevSet, toolkit: Toolkit, folder: Path, size: int, progress: SentencesCallback
 ) -> Candidates:
     """Return the n-best lists of the dev set, decoded with the weights of the ini."""
     lists = folder / "dev.nbest"

@@ -17,7 +17,8 @@ import numpy as np
 from moses_integration.decoder.phrases import Floats
 from moses_integration.per_text.positions import Positions
 from phrasescore.files.resumable import resumable_output
-from phrasescore.scoring.occurrences import Column, Context, Occurrences
+from phrasescore.scoring.columns import Column
+from phrasescore.scoring.occurrences import Context, Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, ScoringTask
 from phrasescore.table.entry import SURFACE, Factors
 from phrasescore.text import Log, no_log

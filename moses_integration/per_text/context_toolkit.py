@@ -15,13 +15,13 @@ from moses_integration.ini import MosesIni, Weights
 from moses_integration.per_text.context_column import ContextColumn
 from moses_integration.per_text.indexed_system import IndexedSystem, require_indexable, write_indexed_system
 from moses_integration.per_text.position_tags import strip_tags
-from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
+from moses_integration.toolkits.toolkit import NbestRequest, SentencesCallback, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.text import text_lines
 
-_PART = 1000
-"""Sentences of a chunk. A decoder holds the table of a chunk in memory, about 0.7 MB for an image caption."""
+_CHUNK_SENTENCES = 1000
+"""A decoder holds the table of a chunk in memory, about 0.7 MB for an image caption."""
 _FOLDER = "indexed"
 """Name of the folder of an indexed text, or of its first chunk."""
 
@@ -55,25 +55,28 @@ class ContextToolkit:
         The function removes the position tags of copied words.
         """
         self.check(ini, source, folder, tunes=False)
-        parts = list(_parts(source, folder))
+        chunks = list(_chunks(source, folder))
 
         @cache
-        def index(part: _Part) -> IndexedSystem:
-            return self._index(ini, part.source, part.folder)
+        def index(chunk: _Chunk) -> IndexedSystem:
+            return self._index(ini, chunk.source, chunk.folder)
 
         def translate(
-            weights: Weights, output: Path | str, nbest: NbestRequest | None = None, progress: Progress | None = None
+            weights: Weights,
+            output: Path | str,
+            nbest: NbestRequest | None = None,
+            progress: SentencesCallback | None = None,
         ) -> int:
             unknown = 0
             with open_output(output) as best, open_output(nbest.path if nbest else "/dev/null") as listed:
-                for part in parts:
-                    indexed, tagged = index(part), part.folder / "output.tagged"
-                    lists = nbest and replace(nbest, path=part.folder / "nbest.tagged")
-                    with self._toolkit.translator(MosesIni.read(indexed.ini), indexed.text, part.folder) as run:
-                        unknown += run(weights, tagged, lists, progress and part.shift(progress, parts[-1].end))
+                for chunk in chunks:
+                    indexed, tagged = index(chunk), chunk.folder / "output.tagged"
+                    lists = nbest and replace(nbest, path=chunk.folder / "nbest.tagged")
+                    with self._toolkit.translator(MosesIni.read(indexed.ini), indexed.text, chunk.folder) as run:
+                        unknown += run(weights, tagged, lists, progress and chunk.shift(progress, chunks[-1].end))
                     best.writelines(strip_tags(line) + b"\n" for line in read_lines(tagged))
                     if lists:
-                        listed.writelines(_renumbered(line, part.first) for line in read_lines(lists.path))
+                        listed.writelines(_renumbered(line, chunk.first) for line in read_lines(lists.path))
             return unknown
 
         yield translate
@@ -87,7 +90,7 @@ class ContextToolkit:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Chunk:
     """A chunk of a text."""
 
     source: Path
@@ -96,24 +99,24 @@ class _Part:
     end: int
     """The range of its sentences in the text is `first` to `end`, exclusive."""
 
-    def shift(self, progress: Progress, sentences: int) -> Progress:
+    def shift(self, progress: SentencesCallback, sentences: int) -> SentencesCallback:
         """Return a callback for the progress in this chunk, which reports that in the text of `sentences`."""
         return lambda done, _: progress(self.first + done, sentences)
 
 
-def _parts(source: Path, folder: Path) -> Iterator[_Part]:
+def _chunks(source: Path, folder: Path) -> Iterator[_Chunk]:
     """Yield the chunks of a text; a text of one chunk is not copied."""
     lines = list(text_lines(source))
     # Check the whole text, so that messages have its file name and line numbers.
     require_indexable(lines, source)
-    for number, first in enumerate(range(0, max(1, len(lines)), _PART)):
-        part, end = folder / f"{_FOLDER}{number or ''}", min(first + _PART, len(lines))
+    for number, first in enumerate(range(0, max(1, len(lines)), _CHUNK_SENTENCES)):
+        chunk, end = folder / f"{_FOLDER}{number or ''}", min(first + _CHUNK_SENTENCES, len(lines))
         text = source
-        if len(lines) > _PART:
-            part.mkdir(parents=True, exist_ok=True)
-            text = part / "source"
+        if len(lines) > _CHUNK_SENTENCES:
+            chunk.mkdir(parents=True, exist_ok=True)
+            text = chunk / "source"
             write_lines(text, lines[first:end])
-        yield _Part(text, part, first, end)
+        yield _Chunk(text, chunk, first, end)
 
 
 def _renumbered(entry: bytes, first: int) -> bytes:

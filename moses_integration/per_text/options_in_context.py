@@ -31,7 +31,7 @@ from phrasescore.table.entry import LOWEST_LOG
 
 if TYPE_CHECKING:
     from moses_integration.per_text.context_column import ContextColumn
-    from phrasescore.scoring.occurrences import Column
+    from phrasescore.scoring.columns import Column
 
 
 _VALUES, _FIRST = "column.npy", "first.npy"

@@ -25,7 +25,8 @@ from moses_integration.ini import LABEL
 from moses_integration.nbest import ListFault, NbestEntry, cover_once, segments_of
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
-from phrasescore.scoring.occurrences import UNNORMALISED, Column, Context, Occurrences
+from phrasescore.scoring.columns import UNNORMALISED, Column
+from phrasescore.scoring.occurrences import Context, Occurrences
 from phrasescore.vocabulary import WordCounts
 from phrasescore.words import parse_number, quote
 from phrasescore.workers import Workers, map_ordered, start_workers
@@ -213,7 +214,7 @@ def load_features(
         scorer = scorer_of(spec.path)
         column = scorer.columns[0] if spec.column is None else scorer.column(spec.column)
         # Word counts are sums over phrases, so they need no segmentation.
-        unit: Unit = "sentence" if column.values == "count" else scorer.unit
+        unit: Unit = "sentence" if column.kind == "count" else scorer.unit
         values = values_of(scorer, unit)
         if column not in values.columns:
             values.columns.append(column)

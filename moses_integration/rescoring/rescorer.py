@@ -104,7 +104,7 @@ class TunedWeights:
         }
         write_json(self.path, content)
 
-    def choices(self, given: Sequence[FeatureSpec]) -> list[FeatureSpec]:
+    def specs_with(self, given: Sequence[FeatureSpec]) -> list[FeatureSpec]:
         """Return the features; a given feature replaces the saved feature with the same label and column."""
         replaced = {spec.label: spec for spec in given}
         for spec in given:
@@ -211,7 +211,7 @@ class Rescorer:
 
     def apply(self, tuned: TunedWeights, sentences: Iterable[bytes]) -> list[bytes]:
         """Rescore the list with tuned weights; return the best translation of each sentence."""
-        specs, source = tuned.choices(self.scorers), list(map(strip_tags, sentences))
+        specs, source = tuned.specs_with(self.scorers), list(map(strip_tags, sentences))
         entries = self._read(source, tuned.weights)
         if entries:
             tuned.require_list(entries[0])

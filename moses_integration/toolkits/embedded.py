@@ -17,7 +17,7 @@ from moses_integration.decoder.settings import UnsupportedError, read_settings
 from moses_integration.ini import MosesIni, Weights, quote_text
 from moses_integration.per_text.context_sections import without_column
 from moses_integration.per_text.options_in_context import load_scored, score_text
-from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
+from moses_integration.toolkits.toolkit import NbestRequest, SentencesCallback, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_dev_set
 from moses_integration.tuning.tune import Tuner, tunable_model
 from moses_integration.tuning.tunings import Iteration, Tuning
@@ -126,7 +126,7 @@ def _translate(
     weights: Weights,
     output: Path | str,
     nbest: NbestRequest | None = None,
-    progress: Progress | None = None,
+    progress: SentencesCallback | None = None,
 ) -> int:
     """Write translations and n-best lists; return the number of unknown words."""
     unknown = 0

@@ -22,7 +22,7 @@ from moses_integration.toolkits.moses_tables import (
     require_moses_words,
     write_filtered_system,
 )
-from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
+from moses_integration.toolkits.toolkit import NbestRequest, SentencesCallback, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_dev_set
 from moses_integration.tuning.tunings import Tuning, TuningConfig
 from phrasescore.files import open_output, read_lines, write_lines
@@ -155,7 +155,7 @@ class MosesToolkit:
         weights: Weights,
         output: Path | str,
         nbest: NbestRequest | None = None,
-        progress: Progress | None = None,
+        progress: SentencesCallback | None = None,
     ) -> int:
         """Run `moses` on filtered tables, without progress; see `Translate`."""
         folder.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from moses_integration.per_text.context_column import ContextColumn
 
 ToolkitName = Literal["auto", "moses", "embedded"]
-Progress = Callable[[int, int], None]
+SentencesCallback = Callable[[int, int], None]
 """Receives the number of finished sentences, and of all sentences."""
 
 
@@ -60,7 +60,7 @@ class Translate(Protocol):
         weights: Weights,
         output: Path | str,
         nbest: NbestRequest | None = None,
-        progress: Progress | None = None,
+        progress: SentencesCallback | None = None,
     ) -> int:
         """Write the translations, a line each; return the number of source words unknown to the phrase table."""
         ...

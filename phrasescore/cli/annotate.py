@@ -157,6 +157,6 @@ def _suggest_next(
     if config.shard is not None:
         reporter.log("next: phrasescore join SHARD... -o TABLE, when all shards are written")
     elif config.replace_last is None and config.limit is None:
-        weight = "" if scorer.columns[0].values == "log-probability" else " --weight W"
+        weight = "" if scorer.columns[0].kind == "log-probability" else " --weight W"
         table = quote(str(output))
         reporter.log(f"next: phrasescore-smt add-column moses.ini --table {table}{weight} -o NEW.ini")

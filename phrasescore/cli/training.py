@@ -16,7 +16,7 @@ from phrasescore.errors import UsageError, arg_name
 from phrasescore.signals import StopRequest, stop_on_signals
 
 if TYPE_CHECKING:
-    from phrasescore.training.checkpoint import Progress
+    from phrasescore.training.checkpoint import TrainingProgress
     from phrasescore.training.loop import Evaluation, Trainer
 
 
@@ -59,7 +59,7 @@ def run_training(args: argparse.Namespace, prepare: Callable[..., Trainer[Any]],
     from phrasescore.training.loop import Start
     from phrasescore.training.ranks import joined
 
-    with joined() as ranks, stop_on_signals(may_repeat=ranks.number > 1) as stop:
+    with joined() as ranks, stop_on_signals(may_repeat=ranks.world_size > 1) as stop:
         reporter = Reporter(quiet=args.quiet or not ranks.is_first)
         configure_memory()
         device = choose_device(ranks.device_name(args.device), args.precision)
@@ -112,7 +112,7 @@ def _train(trainer: Trainer[Any], reporter: Reporter, stop: StopRequest, *, rest
     return 0
 
 
-def _status_line(progress: Progress, unit: str, measured: str) -> str:
+def _status_line(progress: TrainingProgress, unit: str, measured: str) -> str:
     best = "" if progress.best_loss is None else f", best {measured} loss {progress.best_loss:.3f}"
     speed = f"{progress.examples_per_second:,.0f} {unit}s/s"
     # The most important value comes first, because the terminal may truncate the line.

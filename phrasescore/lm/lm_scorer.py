@@ -20,7 +20,8 @@ from phrasescore.lm.ngrams import AffiliatedSource, Ngrams, distinct_rows
 from phrasescore.model_files import require_finite, require_log_probs
 from phrasescore.model_folder import TrainedLanguageModel, load_language_model
 from phrasescore.phrases import Phrases
-from phrasescore.scoring.occurrences import SCORE, UNKNOWN_TARGET, UNNORMALISED, Column, Occurrences
+from phrasescore.scoring.columns import SCORE, UNKNOWN_TARGET, UNNORMALISED, Column
+from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Recipe, Scores
 from phrasescore.vocabulary import END, UNKNOWN, WordCounts
 from phrasescore.words import split_words

@@ -118,7 +118,7 @@ class ModelConfig:
         """Whether any step, or the initial state, depends on c."""
         return self.feeds_summary or self.bridge == "context"
 
-    def check_effect(self) -> None:
+    def check_compatible(self) -> None:
         if self.has_attention and not self.attends_before_step and self.readout == "state":
             raise UserError(
                 f"attention `{self.attention}` after the step enters only the readout, and readout `state` ignores it; "

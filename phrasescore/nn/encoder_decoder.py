@@ -28,7 +28,7 @@ class EncoderDecoder(nn.Module):
     def __init__(self, config: ModelConfig, source_words: int, target_words: int) -> None:
         """Build with random weights from torch's global generator; the vocabulary sizes include the symbols."""
         super().__init__()
-        config.check_effect()
+        config.check_compatible()
         self.config = config
         self.encoder = ENCODERS[config.encoder](source_words, config)
         self.decoder = DECODERS[config.decoder](target_words, config, self.encoder)

@@ -24,7 +24,8 @@ from phrasescore.files import (
 from phrasescore.files.resumable import resumable_output
 from phrasescore.model_files import versions
 from phrasescore.scoring.annotate_config import AnnotateConfig, phrases_in_texts
-from phrasescore.scoring.occurrences import FLOOR, NEUTRAL, Occurrences
+from phrasescore.scoring.columns import FLOOR, NEUTRAL
+from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, ScoringTask
 from phrasescore.scoring.shards import describe_shard, description_of
 from phrasescore.table.entry import SURFACE, Entry, Factors, LineFault, cut_line
@@ -38,7 +39,7 @@ _DEFAULTS = AnnotateConfig()
 _SCHEMA = 6
 
 Append = Callable[[bytes, dict[str, Any]], object]
-Progress = Callable[["Counts", float | None], None]
+AnnotateCallback = Callable[["Counts", float | None], None]
 
 
 @dataclass
@@ -151,7 +152,7 @@ def annotate(
     config: AnnotateConfig = _DEFAULTS,
     *,
     chunk_lines: int = CHUNK_LINES,
-    progress: Progress = lambda counts, share: None,
+    progress: AnnotateCallback = lambda counts, share: None,
     log: Log = no_log,
 ) -> Counts:
     """Append columns to every line of a phrase table; see `phrasescore.annotate`."""

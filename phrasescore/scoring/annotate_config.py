@@ -15,7 +15,7 @@ from phrasescore.text import Log, no_log, text_lines
 from phrasescore.words import phrases_of, split_words
 
 if TYPE_CHECKING:
-    from phrasescore.scoring.occurrences import Column
+    from phrasescore.scoring.columns import Column
     from phrasescore.scoring.scorer import PhraseScorer
 
 

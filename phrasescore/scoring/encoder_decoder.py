@@ -28,15 +28,8 @@ from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import input_and_output
 from phrasescore.phrases import Phrases, PhrasesInSentences, offsets_of
-from phrasescore.scoring.occurrences import (
-    PER_WORD,
-    SCORE,
-    UNKNOWN_TARGET,
-    UNNORMALISED,
-    Column,
-    Context,
-    Occurrences,
-)
+from phrasescore.scoring.columns import PER_WORD, SCORE, UNKNOWN_TARGET, UNNORMALISED, Column
+from phrasescore.scoring.occurrences import Context, Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores, fingerprint_of
 from phrasescore.table.entry import SURFACE
 from phrasescore.vocabulary import UNKNOWN, WordCounts

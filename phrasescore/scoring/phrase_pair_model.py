@@ -35,7 +35,8 @@ from phrasescore.errors import UserError
 from phrasescore.model_files import WEIGHTS, read_description, write_description
 from phrasescore.model_folder import ModelFolder, open_weights, read_weights, save_tensors
 from phrasescore.phrases import Offsets, hash_pairs, offsets_of, ranges
-from phrasescore.scoring.occurrences import EXPECTED_BLEU, Column, Occurrences
+from phrasescore.scoring.columns import EXPECTED_BLEU, Column
+from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores, fingerprint_of
 from phrasescore.words import hash_word, split_words
 

@@ -24,7 +24,8 @@ from phrasescore.errors import UserError, arg_name
 from phrasescore.model_files import model_kind
 from phrasescore.pairs import Direction
 from phrasescore.plugins import NotRegisteredError, Registry, load_plugins, loaded_plugins, plugins_blamed
-from phrasescore.scoring.occurrences import SCORE, UNNORMALISED, Column, Occurrences
+from phrasescore.scoring.columns import SCORE, UNNORMALISED, Column
+from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.table.criteria import Criterion
 from phrasescore.table.entry import SURFACE, Entry, Factors
 from phrasescore.vocabulary import WordCounts

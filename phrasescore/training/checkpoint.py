@@ -63,7 +63,7 @@ class RunFolder:
 def run_folder(folder: Path, restart: bool, kind: str, ranks: Ranks = ALONE) -> Iterator[RunFolder]:
     """Create or check the model folder of a run, and lock it; an error restores a folder that was new or empty."""
     if not ranks.is_first:
-        ranks.wait()
+        ranks.barrier()
         yield RunFolder(folder, is_taken=True)
         return
     require_folder(folder)
@@ -75,7 +75,7 @@ def run_folder(folder: Path, restart: bool, kind: str, ranks: Ranks = ALONE) -> 
         make_folder(state)
     run = RunFolder(folder)
     try:
-        ranks.wait()
+        ranks.barrier()
         yield run
     except BaseException:
         run.release()
@@ -119,7 +119,7 @@ _DATA = {
 
 
 @dataclass
-class Progress:
+class TrainingProgress:
     """Progress of a run."""
 
     update: int = 0
@@ -157,7 +157,7 @@ class RunState:
     ) -> None:
         self._folder, self._network, self._optimiser, self._ranks = folder, network, optimiser, ranks
         self.fingerprint = fingerprint
-        self.progress = Progress()
+        self.progress = TrainingProgress()
         self.saved_at = time.monotonic()
 
     def begin(self, describe: Callable[[], None], restart: bool) -> None:
@@ -174,9 +174,9 @@ class RunState:
             elif self.progress.best_loss is not None and self.progress.best_update == self.progress.update:
                 # A kill may have kept the earlier run from writing the weights of the checkpoint.
                 self.save_weights()
-        if self._ranks.number > 1:
+        if self._ranks.world_size > 1:
             # Copy the state from the first rank, which has started or resumed the run.
-            self.progress, tensors = self._ranks.of_first(
+            self.progress, tensors = self._ranks.broadcast_from_first(
                 lambda: (self.progress, {name: tensor.cpu() for name, tensor in self._tensors().items()})
             )
             self._load(tensors)
@@ -188,7 +188,7 @@ class RunState:
             return False
         try:
             with open_tensors(path) as file:
-                progress = Progress(**file.facts["progress"])
+                progress = TrainingProgress(**file.facts["progress"])
                 # A run that failed before its first update, for instance in a plugin, may start with other settings.
                 if progress.update == 0:
                     return False
@@ -221,12 +221,12 @@ class RunState:
         return None
 
     def _check_ranks(self) -> None:
-        if difference := self._difference(self._ranks.of_first(lambda: self.fingerprint)):
+        if difference := self._difference(self._ranks.broadcast_from_first(lambda: self.fingerprint)):
             raise UserError(
                 f"{self._folder.path}: process {self._ranks.rank} of this training has {difference}; start all with "
                 "the same command and the same files"
             )
-        self._ranks.wait()
+        self._ranks.barrier()
 
     def _tensors(self) -> dict[str, Tensor]:
         tensors = {_NETWORK + name: tensor for name, tensor in self._network.state_dict().items()}

@@ -18,7 +18,7 @@ from phrasescore.errors import UserError, arg_name
 from phrasescore.files import finite
 from phrasescore.plugins import Registry
 from phrasescore.text import Log, ProgressCallback, counted, no_log, no_progress
-from phrasescore.training.checkpoint import Progress, RunFolder, RunState
+from phrasescore.training.checkpoint import RunFolder, RunState, TrainingProgress
 from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.tasks import Examples, Loss, TaskT
 from phrasescore.training.training_config import Budget, OptimisationConfig
@@ -69,7 +69,7 @@ class Evaluation:
 class Callbacks:
     """Callbacks of the training loop."""
 
-    on_update: Callable[[float, Progress], None] = lambda spent, progress: None
+    on_update: Callable[[float, TrainingProgress], None] = lambda spent, progress: None
     """Called regularly, with the fraction of the budget that is spent."""
     on_evaluation: Callable[[Evaluation], None] = lambda evaluation: None
     should_stop: Callable[[], bool] = lambda: False
@@ -111,7 +111,7 @@ class Trainer(Generic[TaskT]):
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=self.device.torch_device)
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> TrainingProgress:
         return self.state.progress
 
     def begin(self, describe: Callable[[dict[str, Any]], None], *, restart: bool) -> None:
@@ -120,14 +120,14 @@ class Trainer(Generic[TaskT]):
         self.state.begin(lambda: describe(facts), restart)
         self._loss_sum.fill_(self.progress.loss_sum)
 
-    def train(self) -> Progress:
+    def train(self) -> TrainingProgress:
         """Train until the budget is spent, the measured loss stops falling, or a callback requests a stop."""
         try:
             return self._train()
         finally:
             self.folder.release()
 
-    def _train(self) -> Progress:
+    def _train(self) -> TrainingProgress:
         while self.budget.reason_to_end(self.progress) is None:
             for examples in islice(self.task.batches(self.progress.epoch), self.progress.batch, None):
                 self._timed_update(examples)
@@ -138,9 +138,9 @@ class Trainer(Generic[TaskT]):
                     self.state.save()
                 if self.budget.reason_to_end(self.progress) is not None:
                     break
-                if self.ranks.largest(self.callbacks.should_stop()):
+                if self.ranks.all_reduce_max(self.callbacks.should_stop()):
                     # The other ranks wait: torchrun ends all processes when the first one exits.
-                    self.state.progress = self.ranks.of_first(self._stop)
+                    self.state.progress = self.ranks.broadcast_from_first(self._stop)
                     return self.progress
             else:
                 self.progress.epoch += 1
@@ -155,7 +155,7 @@ class Trainer(Generic[TaskT]):
         self.progress.finished = self.budget.reason_to_end(self.progress)
         return self.progress
 
-    def _stop(self) -> Progress:
+    def _stop(self) -> TrainingProgress:
         """Save the state in the middle of an epoch, and the weights if none have been saved yet."""
         self._check_loss()
         self.state.save()
@@ -174,7 +174,7 @@ class Trainer(Generic[TaskT]):
             self._check_loss()
             _clear_small_averages(self.optimiser)
             self.callbacks.on_update(self.budget.spent(progress), progress)
-        seconds = self.ranks.largest(time.monotonic() - started)
+        seconds = self.ranks.all_reduce_max(time.monotonic() - started)
         progress.seconds += seconds
         progress.second_sum += seconds
 
@@ -208,10 +208,10 @@ class Trainer(Generic[TaskT]):
             )
 
     def _evaluate_and_save(self) -> None:
-        self.state.progress = self.ranks.of_first(self._evaluate)
+        self.state.progress = self.ranks.broadcast_from_first(self._evaluate)
         self._loss_sum.zero_()
 
-    def _evaluate(self) -> Progress:
+    def _evaluate(self) -> TrainingProgress:
         """Measure and record the loss; save the state, and the weights if they are the best so far."""
         started = time.monotonic()
         self._check_loss()

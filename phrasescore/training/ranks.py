@@ -35,9 +35,9 @@ _FAILURES = "phrasescore/failures"
 
 
 class Ranks:
-    """A single process, which is the only rank."""
+    """The interface of a rank among others; here a single process, which is the only rank."""
 
-    number = 1
+    world_size = 1
     rank = 0
 
     @property
@@ -56,14 +56,14 @@ class Ranks:
             found.mean.backward()
         return replace(found, mean=found.mean.detach())
 
-    def largest(self, number: float) -> float:
+    def all_reduce_max(self, number: float) -> float:
         """Return the maximum over all ranks."""
         return number
 
-    def wait(self) -> None:
-        self.largest(0)
+    def barrier(self) -> None:
+        self.all_reduce_max(0)
 
-    def of_first(self, make: Callable[[], T]) -> T:
+    def broadcast_from_first(self, make: Callable[[], T]) -> T:
         """Call `make` on the first rank and return its result on every rank."""
         return make()
 
@@ -74,8 +74,8 @@ ALONE = Ranks()
 class RankGroup(Ranks):
     """One of several ranks: the default group of `torch.distributed`."""
 
-    def __init__(self, rank: int, number: int, local_rank: int) -> None:
-        self.rank, self.number, self._local_rank = rank, number, local_rank
+    def __init__(self, rank: int, world_size: int, local_rank: int) -> None:
+        self.rank, self.world_size, self._local_rank = rank, world_size, local_rank
 
     def device_name(self, name: str) -> str:
         """Return the GPU of this local rank, if the machine has GPUs and no particular device is requested."""
@@ -91,7 +91,7 @@ class RankGroup(Ranks):
 
         A parameter without a gradient on any rank keeps `None`, because optimisers distinguish it from zeros.
         """
-        share, parameters = examples[self.rank :: self.number], list(network.parameters())
+        share, parameters = examples[self.rank :: self.world_size], list(network.parameters())
         own = BatchLoss(torch.zeros((), device=parameters[0].device), 0)
         if len(share):
             own = super().backward(network, loss, share)
@@ -105,10 +105,10 @@ class RankGroup(Ranks):
             parameter.grad = part.view_as(parameter).to(parameter.dtype)
         return BatchLoss(mean.squeeze(), terms)
 
-    def largest(self, number: float) -> float:
+    def all_reduce_max(self, number: float) -> float:
         return self._sum(torch.tensor(number, dtype=torch.float64), dist.ReduceOp.MAX).item()
 
-    def of_first(self, make: Callable[[], T]) -> T:
+    def broadcast_from_first(self, make: Callable[[], T]) -> T:
         made = [make() if self.is_first else None]
         with _lost_ranks_reported():
             dist.broadcast_object_list(made)
@@ -149,9 +149,9 @@ def joined(address: str = "env://") -> Iterator[Ranks]:
     # Gloo exchanges CPU tensors, so that they do not wait for a GPU.
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     try:
-        store, rank, number = next(rendezvous(address))
-        dist.init_process_group(backend, store=store, rank=rank, world_size=number, timeout=_LONGEST_WAIT)
-        group = RankGroup(rank, number, int(os.environ.get("LOCAL_RANK") or "0"))
+        store, rank, world_size = next(rendezvous(address))
+        dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=_LONGEST_WAIT)
+        group = RankGroup(rank, world_size, int(os.environ.get("LOCAL_RANK") or "0"))
     except (RuntimeError, ValueError) as error:
         raise UserError(
             f"the other processes of this training do not answer ({error}); start them by torchrun"

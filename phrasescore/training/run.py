@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.aligned_phrases import AlignedPhrases, extract_phrases
-from phrasescore.configuration import check_effect
+from phrasescore.configuration import reject_without_effect
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import display_name
@@ -76,8 +76,8 @@ def _check(data: Data, settings: Settings, validation: Data | None) -> None:
     if samples_validation and not settings.data.held_out_limit:
         raise UsageError("`held_out_limit` also limits the validation pairs, so it must not be 0; give a larger value")
     if isinstance(data, ParallelText) and validation is not None:
-        idle = ["held_out"] if settings.model.in_context else ["held_out", "held_out_limit"]
-        check_effect(settings.given, dict.fromkeys(idle, "with validation text"))
+        names = ["held_out"] if settings.model.in_context else ["held_out", "held_out_limit"]
+        reject_without_effect(settings.given, dict.fromkeys(names, "with validation text"))
 
 
 @dataclass(frozen=True)

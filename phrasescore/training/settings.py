@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from phrasescore.configuration import AUTO, Section, Values, check_effect, option, options_of, setting, suggestion
+from phrasescore.configuration import (
+    AUTO,
+    Section,
+    Values,
+    option,
+    options_of,
+    reject_without_effect,
+    setting,
+    suggestion,
+)
 from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import documents
 from phrasescore.nn.architecture import ModelConfig, NeuralLmConfig
@@ -128,7 +137,7 @@ class Settings:
         )
         given = frozenset(key for layer in layers for values in layer.values() for key in values)
         if learns_from == "table":
-            check_effect(
+            reject_without_effect(
                 given, dict.fromkeys(options_of(SentenceConfig), "with a phrase table, only with parallel text")
             )
         return cls(
@@ -178,40 +187,40 @@ class Settings:
             raise UserError("`subwords`: a word alignment is of words, in context too; leave `subwords` out")
         if self.model.tied_embeddings and not has_subwords:
             raise UserError("`tied_embeddings`: needs a vocabulary of both sides; set `subwords`, or leave it out")
-        check_effect(self.given, self._idle())
+        reject_without_effect(self.given, self._without_effect())
         # A plugin may need values, which this network does not have; building the real network reports its errors.
         with suppress(RuntimeError):
             without_numbers(lambda: EncoderDecoder(self.model, _FEW_WORDS, _FEW_WORDS))
 
-    def _idle(self) -> dict[str, str]:
+    def _without_effect(self) -> dict[str, str]:
         model = self.model
-        idle: dict[str, str] = {}
+        found: dict[str, str] = {}
         for name, side in (("encoder", model.encoder), ("decoder", model.decoder)):
             if side == "transformer":
-                idle |= dict.fromkeys(_RECURRENT[name], f"with `{name}` transformer")
+                found |= dict.fromkeys(_RECURRENT[name], f"with `{name}` transformer")
         if "transformer" not in (model.encoder, model.decoder):
-            idle |= dict.fromkeys(("heads", "feed_forward"), "without a Transformer")
+            found |= dict.fromkeys(("heads", "feed_forward"), "without a Transformer")
         if not model.in_context:
-            idle["pairs_a_sentence"] = "without a word alignment"
+            found["pairs_a_sentence"] = "without a word alignment"
         else:
-            idle["measured_loss"] = "in context"
+            found["measured_loss"] = "in context"
         if self.sentences is not None:
-            idle["factor"] = "with parallel text, whose words have no factors"
+            found["factor"] = "with parallel text, whose words have no factors"
             if not model.in_context:
-                idle["long_pairs"] = "with parallel text, of which each epoch uses all sentences"
+                found["long_pairs"] = "with parallel text, of which each epoch uses all sentences"
             if self.sentences.subwords is not None:
-                idle |= dict.fromkeys(_OF_WORDS, "with `subwords`")
-        idle |= self.training.idle()
+                found |= dict.fromkeys(_OF_WORDS, "with `subwords`")
+        found |= self.training.without_effect()
         if model.readout != "maxout":
-            idle["maxout"] = f"with `readout` {model.readout}"
+            found["maxout"] = f"with `readout` {model.readout}"
         if not model.feed_word:
-            idle["teacher_forcing"] = "with `feed_word` false"
+            found["teacher_forcing"] = "with `feed_word` false"
         # Only `feed_context = false` and `summary = true` are errors: the other values describe what this network does.
         if model.attends_before_step and not model.feed_context:
-            idle["feed_context"] = "with attention before the step, which reads the attention context"
+            found["feed_context"] = "with attention before the step, which reads the attention context"
         if model.summary and not model.uses_summary:
-            idle["summary"] = "without a part of the decoder that reads the summary"
-        return idle
+            found["summary"] = "without a part of the decoder that reads the summary"
+        return found
 
 
 def dropout_by_size(pairs: int) -> float:
@@ -276,9 +285,9 @@ class LmSettings:
     ) -> LmSettings:
         merged = merge([read_preset(LM_PRESETS, preset), *layers])
         for layer in layers:
-            check_effect(layer.get("model", {}), {} if has_source else {"window": "without a source text"})
-            check_effect(layer.get("text", {}), {"held_out": "with validation text"} if has_validation else {})
+            reject_without_effect(layer.get("model", {}), {} if has_source else {"window": "without a source text"})
+            reject_without_effect(layer.get("text", {}), {"held_out": "with validation text"} if has_validation else {})
         training = OptimisationConfig(**merged.get("training", {}))
         for layer in layers:
-            check_effect(layer.get("training", {}), training.idle())
+            reject_without_effect(layer.get("training", {}), training.without_effect())
         return cls(NeuralLmConfig(**merged.get("model", {})), TextConfig(**merged.get("text", {})), training)

@@ -12,7 +12,7 @@ from phrasescore.errors import UsageError, arg_name
 from phrasescore.plugins import loaded_plugins
 
 if TYPE_CHECKING:
-    from phrasescore.training.checkpoint import Progress
+    from phrasescore.training.checkpoint import TrainingProgress
 
 Schedule = Literal["constant", "linear", "cosine"]
 BUDGET = {"epochs", "max_updates", "max_minutes"}
@@ -65,7 +65,7 @@ class OptimisationConfig:
     evaluate_every: int = option(1000, "updates between evaluations; 0: evaluate at the end of each epoch", minimum=0)
     seed: int = option(1, "seed of all random numbers of the training", minimum=0, maximum=(1 << 32) - 1)
 
-    def idle(self) -> dict[str, str]:
+    def without_effect(self) -> dict[str, str]:
         """Return the settings that have no effect, and why."""
         return {"final_rate": "with `schedule` constant"} if self.schedule == "constant" else {}
 
@@ -153,11 +153,11 @@ class Budget:
         # Shorten the warm-up of a short training run.
         return _WARMUP if self.updates is None else min(_WARMUP, self.updates // _WARMUP_SHARE)
 
-    def epochs(self, progress: Progress) -> float:
+    def epochs(self, progress: TrainingProgress) -> float:
         """Return the number of epochs so far, as a fraction."""
         return progress.epoch + progress.batch / self.batches_per_epoch
 
-    def spent(self, progress: Progress) -> float:
+    def spent(self, progress: TrainingProgress) -> float:
         """Return the fraction of the budget that is spent, 0 to 1."""
         config, shares = self.config, [0.0]
         if config.epochs is not None:
@@ -168,19 +168,19 @@ class Budget:
             shares.append(progress.seconds / (60 * config.max_minutes))
         return min(1.0, max(shares))
 
-    def learning_rate(self, progress: Progress) -> float:
+    def learning_rate(self, progress: TrainingProgress) -> float:
         """Return the learning rate of the next update: warm-up, then decay over the budget."""
         config, left = self.config, 1.0 - self.spent(progress)
         warmup = min(1.0, (progress.update + 1) / self.warmup) if self.warmup else 1.0
         decay = {"constant": 1.0, "linear": left, "cosine": 0.5 * (1 - math.cos(math.pi * left))}[config.schedule]
         return config.learning_rate * warmup * (config.final_rate + (1 - config.final_rate) * decay)
 
-    def is_due(self, progress: Progress) -> bool:
+    def is_due(self, progress: TrainingProgress) -> bool:
         if self.config.evaluate_every:
             return progress.update % self.config.evaluate_every == 0
         return progress.batch == self.batches_per_epoch
 
-    def reason_to_end(self, progress: Progress) -> str | None:
+    def reason_to_end(self, progress: TrainingProgress) -> str | None:
         """Return why training ends now, None if it continues."""
         if self.config.patience and progress.evaluations_without_gain >= self.config.patience:
             return "the measured loss no longer falls"

@@ -19,7 +19,7 @@ from phrasescore.lm.text_scores import TextScores
 from phrasescore.model_folder import load_language_model
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.parallel_text import ParallelText
-from phrasescore.scoring.occurrences import UNNORMALISED
+from phrasescore.scoring.columns import UNNORMALISED
 from phrasescore.training.loop import Start, Trainer
 from phrasescore.training.settings import LmSettings, TextConfig
 from phrasescore.training.training_config import TrainingConfig

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from phrasescore import plugins
 from phrasescore.cli import main
-from phrasescore.scoring.occurrences import FLOOR, SCORE, UNKNOWN_TARGET, Column, Occurrences
+from phrasescore.scoring.columns import FLOOR, SCORE, UNKNOWN_TARGET, Column
+from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores
 from tests.scoring.annotating import annotate
 

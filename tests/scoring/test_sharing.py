@@ -20,8 +20,9 @@ import pytest
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
 from phrasescore.scoring.annotate import Counts
+from phrasescore.scoring.columns import Column
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
-from phrasescore.scoring.occurrences import Column, Occurrences
+from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores, load_scorer
 from tests.conftest import DATA, MINI
 from tests.scoring.annotating import annotate

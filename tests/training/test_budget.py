@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from phrasescore.errors import UsageError
-from phrasescore.training.checkpoint import Progress
+from phrasescore.training.checkpoint import TrainingProgress
 from phrasescore.training.training_config import Budget, Schedule, TrainingConfig
 
 
@@ -16,7 +16,7 @@ def test_the_rate_rises_and_falls(schedule: Schedule, middle: float) -> None:
     config = TrainingConfig(schedule=schedule, warmup_updates=10, final_rate=0.1, learning_rate=2.0, max_updates=10**6)
     budget = Budget(config, 100)
     for update, factor in ((0, 0.1), (9, 1.0), (10**6 // 2, middle), (10**6, 1.0 if schedule == "constant" else 0.1)):
-        assert budget.learning_rate(Progress(update)) == pytest.approx(2 * factor, rel=1e-4)
+        assert budget.learning_rate(TrainingProgress(update)) == pytest.approx(2 * factor, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,6 @@ def test_a_training_that_would_not_reach_its_learning_rate(options: dict[str, An
 def test_the_spent_budget() -> None:
     budget = Budget(TrainingConfig(epochs=4, max_updates=50), 30)
     assert budget.updates == 50
-    assert budget.epochs(Progress(epoch=1, batch=15)) == 1.5
-    assert budget.spent(Progress(update=45, epoch=1, batch=15)) == 0.9
+    assert budget.epochs(TrainingProgress(epoch=1, batch=15)) == 1.5
+    assert budget.spent(TrainingProgress(update=45, epoch=1, batch=15)) == 0.9
     assert Budget(TrainingConfig(max_minutes=1.0), 30).updates is None

@@ -19,7 +19,7 @@ from phrasescore.model_folder import load_model
 from phrasescore.nn import softmax
 from phrasescore.training import loop
 from phrasescore.training.batches import PairLoss
-from phrasescore.training.checkpoint import Progress
+from phrasescore.training.checkpoint import TrainingProgress
 from phrasescore.training.loop import Callbacks, Evaluation
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
@@ -93,7 +93,7 @@ def test_the_learning_rate_follows_the_schedule(
     rates = {record["update"]: record["learning_rate"] for record in metrics(tmp_path / "run")}
     budget = Budget(config, updates // 2)
     assert rates == {
-        update: pytest.approx(budget.learning_rate(Progress(update - 1, *divmod(update - 1, updates // 2))))
+        update: pytest.approx(budget.learning_rate(TrainingProgress(update - 1, *divmod(update - 1, updates // 2))))
         for update in (10, 20, 30, 34)
     }
 

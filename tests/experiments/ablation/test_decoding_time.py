@@ -15,7 +15,7 @@ from moses_integration.ini import MosesIni, add_column_in_context
 from moses_integration.per_text.context_column import ContextColumn
 from moses_integration.per_text.positions import Positions
 from phrasescore.device import choose_device
-from phrasescore.scoring.occurrences import Column
+from phrasescore.scoring.columns import Column
 from phrasescore.text import no_log
 from tests.conftest import MINI
 

@@ -197,7 +197,7 @@ def test_the_table_of_a_text_translates_as_the_command_does(
 def test_moses_translates_part_by_part_as_we_do(
     moses_home: Path, tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moses_integration.per_text.context_toolkit._PART", 5)
+    monkeypatch.setattr("moses_integration.per_text.context_toolkit._CHUNK_SENTENCES", 5)
     decode = ["decode", str(tuned), "--source", str(small_dev[0]), "--prepared", "-q", "--processes", "1"]
     found = []
     for toolkit in ("embedded", "moses"):

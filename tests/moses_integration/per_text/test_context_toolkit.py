@@ -19,7 +19,7 @@ from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, TuningRequest
 from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.files import read_lines, write_lines
-from phrasescore.scoring.occurrences import Column
+from phrasescore.scoring.columns import Column
 from phrasescore.text import no_log
 from tests.conftest import MINI
 from tests.moses_integration.decoder.small_system import Line, SmallSystem
@@ -85,7 +85,7 @@ def test_options_are_those_of_tuning_whatever_the_weights_are(ini: MosesIni, too
 def test_a_long_text_is_translated_in_parts_as_one(
     ini: MosesIni, toolkit: Toolkit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(toolkit_module, "_PART", 2)
+    monkeypatch.setattr(toolkit_module, "_CHUNK_SENTENCES", 2)
     write_lines(tmp_path / "text", [b"a", b"x", b"a"])
     (tmp_path / "work").mkdir()
     shown: list[tuple[int, int]] = []

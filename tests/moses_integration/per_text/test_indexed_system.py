@@ -28,7 +28,7 @@ from moses_integration.toolkits.moses import MosesToolkit
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit
 from phrasescore.errors import FullDiskError, UserError
 from phrasescore.files import read_lines, sha256_of, write_lines
-from phrasescore.scoring.occurrences import Column
+from phrasescore.scoring.columns import Column
 from tests.conftest import MINI
 from tests.moses_integration.decoder.searching import UNLIMITED, Graph
 from tests.moses_integration.decoder.small_system import Line, Reordering, SmallSystem, random_system

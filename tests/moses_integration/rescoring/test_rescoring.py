@@ -51,14 +51,9 @@ from phrasescore.lm.lm_scorer import NeuralLmScorer
 from phrasescore.model_folder import load_language_model, load_model, save_lm_description, save_weights
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
+from phrasescore.scoring.columns import PER_WORD, SCORE, UNKNOWN_TARGET, Column
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
-from phrasescore.scoring.occurrences import (
-    PER_WORD,
-    SCORE,
-    UNKNOWN_TARGET,
-    Column,
-    Occurrences,
-)
+from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.scorer import PhraseScorer, Scores
 from phrasescore.vocabulary import Vocabulary
 from tests.conftest import DATA, MINI
