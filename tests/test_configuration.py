@@ -16,18 +16,10 @@ from phrasescore.configuration import (
     read_toml,
 )
 from phrasescore.errors import UsageError, UserError, flag, options_spelled_as_flags
+from phrasescore.lm.lm_settings import LM_PRESETS, LM_SECTIONS, LmSettings
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
-from phrasescore.training.settings import (
-    LM_PRESETS,
-    LM_SECTIONS,
-    PRESETS,
-    SECTIONS,
-    LmSettings,
-    Settings,
-    merge,
-    read_presets,
-)
+from phrasescore.training.settings import PRESETS, SECTIONS, Settings, merge, read_presets
 from phrasescore.training.training_config import TrainingConfig
 
 

@@ -16,6 +16,7 @@ from moses_integration.toolkits.toolkit import ToolkitName
 from moses_integration.tuning.tunings import TuningConfig
 from phrasescore.configuration import Sections, check_values, option, options_of, unknown_key
 from phrasescore.errors import UserError
+from phrasescore.lm.lm_settings import LM_SECTIONS
 from phrasescore.training import settings
 
 
@@ -113,7 +114,7 @@ def _sections_of(key: str) -> Sections:
     """Return the settings of the command that a section configures."""
     if key == "expected_bleu":
         return {}
-    return settings.LM_SECTIONS if key == "language_model" else settings.SECTIONS
+    return LM_SECTIONS if key == "language_model" else settings.SECTIONS
 
 
 def _check_shape(values: dict[str, Any], path: Path) -> None:

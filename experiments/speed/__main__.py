@@ -19,7 +19,8 @@ from phrasescore.cli.parser import CommandParser
 from phrasescore.cli.running import run_command
 from phrasescore.device import choose_device, configure_memory
 from phrasescore.files import make_folder, write_atomically, write_json
-from phrasescore.training.settings import LM_PRESETS, preset_names
+from phrasescore.lm.lm_settings import LM_PRESETS
+from phrasescore.training.settings import preset_names
 
 _TABLE, _TEXT = Path("tests/data/mini/phrase-table.gz"), Path("tests/data/mini/train")
 _GPU_PARTS = ("tests", "engine", "training", "end-to-end")

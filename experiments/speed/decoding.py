@@ -29,9 +29,9 @@ from moses_integration.ini import MosesIni
 from phrasescore.device import choose_device
 from phrasescore.files import read_lines
 from phrasescore.lm.lm_scorer import NeuralLmScorer
+from phrasescore.lm.lm_settings import LmSettings
 from phrasescore.model_folder import TrainedLanguageModel
 from phrasescore.nn.neural_lm import NeuralLanguageModel
-from phrasescore.training.settings import LmSettings
 from phrasescore.vocabulary import Vocabulary
 
 SYSTEM, TEXT = Path("tests/data/mini/moses.tuned.ini"), Path("tests/data/mini/test.en")

@@ -22,16 +22,11 @@ from phrasescore.files import (
     require_writable,
     write_json,
 )
+from phrasescore.lm.lm_settings import LM_DEFAULT_PRESET, LM_PRESETS, LM_SECTIONS, LmSettings
 from phrasescore.model_files import files_of_models
 from phrasescore.parallel_text import ParallelText
 from phrasescore.text import text_lines
-from phrasescore.training.settings import (
-    LM_DEFAULT_PRESET,
-    LM_PRESETS,
-    LM_SECTIONS,
-    LmSettings,
-    read_presets,
-)
+from phrasescore.training.settings import read_presets
 
 
 def add_parser(subparsers: Subparsers) -> None:

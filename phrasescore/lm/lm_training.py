@@ -21,6 +21,7 @@ from torch import Tensor
 from phrasescore.device import Device, on_device
 from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import display_name
+from phrasescore.lm.lm_settings import LmSettings
 from phrasescore.lm.ngrams import AffiliatedSource, Ngrams, read_text
 from phrasescore.model_files import LANGUAGE_MODEL
 from phrasescore.model_folder import save_lm_description
@@ -32,7 +33,6 @@ from phrasescore.text import text_lines, utf8_lines
 from phrasescore.training.batches import hold_out_sentences, perplexity
 from phrasescore.training.checkpoint import absolute_paths, run_folder
 from phrasescore.training.loop import OPTIMISERS, Start, Trainer
-from phrasescore.training.settings import LmSettings
 from phrasescore.training.tasks import BatchLoss, Examples, Task
 from phrasescore.training.training_config import fixed_values
 from phrasescore.vocabulary import Vocabulary

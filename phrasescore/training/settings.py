@@ -1,4 +1,4 @@
-"""All user settings of training: presets, overrides, and values that depend on the size of the data.
+"""The user settings of the training of encoder-decoders: presets, overrides, and values by the size of the data.
 
 A preset is a TOML file in the package. A TOML file of the user overrides it, and the command line or keyword arguments
 override both.
@@ -17,18 +17,16 @@ from phrasescore.configuration import (
     AUTO,
     Section,
     Values,
-    option,
     options_of,
     reject_without_effect,
-    setting,
     suggestion,
 )
 from phrasescore.errors import UsageError, UserError, arg_name
 from phrasescore.files import documents
-from phrasescore.nn.architecture import ModelConfig, NeuralLmConfig
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.parallel_text import SentenceConfig
-from phrasescore.training.training_config import BUDGET, OptimisationConfig, TrainingConfig, fixed_values
+from phrasescore.training.training_config import BUDGET, TrainingConfig, fixed_values
 
 LearnsFrom = Literal["table", "sentences", "aligned"]
 """A phrase table, parallel text, or phrase pairs in word-aligned text."""
@@ -242,52 +240,3 @@ def updates_by_size(examples: int, batch_size: int, in_context: bool = False) ->
     of_million, most = (_EPOCHS_IN_CONTEXT, _MOST_EPOCHS_IN_CONTEXT) if in_context else (_EPOCHS, _MOST_EPOCHS)
     epochs = min(most, of_million / math.sqrt(examples / _MILLION))
     return math.ceil(epochs * examples / batch_size)
-
-
-# Language models
-
-
-@dataclass(frozen=True)
-class TextConfig:
-    """The vocabulary and held-out share of the training text."""
-
-    vocabulary: int = option(15_000, "size of the shortlist, the most frequent words of the text", minimum=1)
-    min_count: int = setting(
-        2,
-        "times that a word must occur to enter the shortlist; the network learns from the others when to expect an "
-        "unknown word",
-        minimum=1,
-    )
-    held_out: float = setting(
-        0.01,
-        "share of the sentences kept from training to measure the loss, if there is no --validation",
-        minimum=0,
-        maximum=1,
-    )
-
-
-LM_SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfig, "training": OptimisationConfig}
-LM_PRESETS = Path(__file__).parents[1] / "lm" / "presets"
-LM_DEFAULT_PRESET = "small"
-
-
-@dataclass(frozen=True)
-class LmSettings:
-    """All settings of a training run of a neural language model."""
-
-    model: NeuralLmConfig
-    text: TextConfig
-    training: OptimisationConfig
-
-    @classmethod
-    def of(
-        cls, preset: str, layers: Sequence[Values], *, has_source: bool = False, has_validation: bool = False
-    ) -> LmSettings:
-        merged = merge([read_preset(LM_PRESETS, preset), *layers])
-        for layer in layers:
-            reject_without_effect(layer.get("model", {}), {} if has_source else {"window": "without a source text"})
-            reject_without_effect(layer.get("text", {}), {"held_out": "with validation text"} if has_validation else {})
-        training = OptimisationConfig(**merged.get("training", {}))
-        for layer in layers:
-            reject_without_effect(layer.get("training", {}), training.without_effect())
-        return cls(NeuralLmConfig(**merged.get("model", {})), TextConfig(**merged.get("text", {})), training)

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from phrasescore.cli import main
+from phrasescore.lm.lm_settings import LM_PRESETS, TextConfig
 from phrasescore.nn.architecture import NeuralLmConfig
-from phrasescore.training.settings import LM_PRESETS, TextConfig, read_preset
+from phrasescore.training.settings import read_preset
 from phrasescore.training.training_config import BUDGET
 from tests.cli.running import run
 from tests.conftest import DATA, MINI

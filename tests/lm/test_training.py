@@ -13,6 +13,7 @@ import torch
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.lm.lm_scorer import NeuralLmScorer
+from phrasescore.lm.lm_settings import LmSettings, TextConfig
 from phrasescore.lm.lm_training import TextTask, prepare
 from phrasescore.lm.ngrams import read_rows
 from phrasescore.lm.text_scores import TextScores
@@ -21,7 +22,6 @@ from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.parallel_text import ParallelText
 from phrasescore.scoring.columns import UNNORMALISED
 from phrasescore.training.loop import Start, Trainer
-from phrasescore.training.settings import LmSettings, TextConfig
 from phrasescore.training.training_config import TrainingConfig
 from phrasescore.vocabulary import Vocabulary
 from tests.conftest import DATA, MINI

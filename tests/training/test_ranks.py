@@ -17,6 +17,7 @@ import torch
 from phrasescore.cli.running import run_command
 from phrasescore.errors import UserError
 from phrasescore.files.tensors import open_tensors
+from phrasescore.lm.lm_settings import LmSettings, TextConfig
 from phrasescore.lm.lm_training import prepare as prepare_lm
 from phrasescore.model_files import TRAINING_STATE
 from phrasescore.model_folder import load_model
@@ -25,7 +26,7 @@ from phrasescore.parallel_text import ParallelText, SentenceConfig
 from phrasescore.training.loop import Callbacks, Start, Trainer
 from phrasescore.training.ranks import ALONE, RankGroup, Ranks, joined
 from phrasescore.training.run import prepare
-from phrasescore.training.settings import LmSettings, Settings, TextConfig
+from phrasescore.training.settings import Settings
 from phrasescore.training.tasks import BatchLoss, Examples
 from tests.conftest import MINI, TINY
 from tests.training.runs import CPU, metrics, run_until
