@@ -5,14 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from experiments.speed import scoring
 from experiments.timing import Timing, timed
+from phrasescore.device import choose_device
 from phrasescore.files import open_output
 from phrasescore.model_folder import save_description, save_weights
+from phrasescore.nn.cpu_products import has_int8
 from phrasescore.workers import available_cores
 
 
@@ -21,35 +24,33 @@ def measure(
 ) -> dict[str, Any]:
     """Measure the lines per second of `annotate`, including start-up, by default with one process and one per core.
 
-    The network has the paper's sizes and 16-bit precision. Each repetition runs all variants.
+    The network has the paper's sizes. The precision is that of `auto`, and on a CPU also int8. Each repetition runs all
+    variants.
     """
     chunks = scoring.chunks_of_lines(table, lines)
     lines = sum(map(len, chunks))
-    timings: dict[int, list[Timing]] = {number: [] for number in processes or sorted({1, available_cores()})}
+    precisions = (
+        ["auto", "int8"] if choose_device(device_name, "auto").torch_device.type == "cpu" and has_int8() else ["auto"]
+    )
+    variants = product(precisions, processes or sorted({1, available_cores()}))
+    timings: dict[tuple[str, int], list[Timing]] = {variant: [] for variant in variants}
     with TemporaryDirectory() as folder:
         some, network = Path(folder) / "lines.gz", Path(folder) / "network"
         with open_output(some) as stream:
             stream.writelines(entry.line for chunk in chunks for entry in chunk)
         _write_network(table, network)
         # Call the command as a user does.
-        command = [
-            sys.executable,
-            "-m",
-            "phrasescore",
-            "annotate",
-            str(some),
-            "-m",
-            str(network),
-            "--quiet",
-            "--restart",
-        ]
-        command += ["-o", f"{folder}/out.gz", "--device", device_name, "--precision", "bf16"]
+        command = [sys.executable, "-m", "phrasescore", "annotate", str(some), "-m", str(network), "--quiet"]
+        command += ["--restart", "-o", f"{folder}/out.gz", "--device", device_name]
         for _ in range(repetitions):
-            for number, found in timings.items():
+            for (precision, number), found in timings.items():
                 with timed() as timing:
-                    subprocess.run([*command, "--processes", str(number)], check=True)
+                    subprocess.run([*command, "--precision", precision, "--processes", str(number)], check=True)
                 found.append(timing)
-    speeds = {f"{number} processes": scoring.speed(lines, found) for number, found in timings.items()}
+    speeds = {
+        f"{precision}, {number} processes": scoring.speed(lines, found)
+        for (precision, number), found in timings.items()
+    }
     return {"lines": lines, "repetitions": repetitions, **speeds}
 
 

@@ -12,6 +12,7 @@ from phrasescore.cli.options import add_path
 from phrasescore.cli.parser import Subparsers
 from phrasescore.errors import UserError, arg_name
 from phrasescore.files import require_rereadable, require_writable
+from phrasescore.table.check import compression_problem
 from phrasescore.text import counted
 
 
@@ -51,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
         require_pairs_of(args.table, own, ini.name)
     ini.require_valid_at(args.output)
     ini.write(args.output)
+    if problem := compression_problem(args.table):
+        reporter.log(f"{args.table}: {problem}, unless you decode with the embedded toolkit")
     added = counted(columns, "new column")
     reporter.log(
         f"{args.output}: written, with {args.table} ({added}) as {label}; tune its weights with `phrasescore-smt tune`"

@@ -10,6 +10,7 @@ from itertools import chain
 from moses_integration.cli import system_options
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.prepared_text import prepare_dev_set, work_folder
+from moses_integration.tuning.tunings import warn_if_fixed
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
@@ -50,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
     reporter = Reporter(quiet=args.quiet)
     ini, toolkit, _ = system_options.open_system(args, reporter, [args.report], new_weight=0.0)
+    warn_if_fixed(ini, reporter.log)
     weights = ini.weights_of_features()
     weight_of = dict(zip(component_names(weights), chain.from_iterable(weights.values()), strict=True))
     # Fail now, not after decoding.

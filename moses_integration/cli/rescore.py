@@ -10,7 +10,7 @@ from moses_integration.cli import system_options
 from moses_integration.nbest import ListFault
 from moses_integration.prepared_text import prepare_dev_set, prepare_text, work_folder, write_translations
 from moses_integration.rescoring.features import FeatureSpec
-from moses_integration.tuning.tunings import warn_if_noise
+from moses_integration.tuning.tunings import warn_if_fixed, warn_if_noise
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
@@ -89,6 +89,8 @@ def _tune(args: argparse.Namespace, rescorer: Rescorer, reporter: Reporter) -> N
             f"give {arg_name('ini')}, or prepared text and {arg_name('prepared')}"
         )
     ini = system_options.read_ini(args.ini, reporter, outputs=(args.output, args.nbest_output)) if args.ini else None
+    if ini is not None:
+        warn_if_fixed(ini, reporter.log)
     with work_folder(None) as folder:
         dev = prepare_dev_set(ini, args.source, args.reference, folder, args.prepared, reporter.log, args.processes)
     facts = {

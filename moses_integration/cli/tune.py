@@ -11,7 +11,7 @@ from shlex import quote
 
 from moses_integration.cli import system_options
 from moses_integration.prepared_text import prepare_dev_set, work_folder
-from moses_integration.tuning.tunings import Tuning, TuningConfig, log_spread
+from moses_integration.tuning.tunings import Tuning, TuningConfig, log_spread, warn_if_fixed
 from phrasescore.cli import options
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.parser import Subparsers
@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     ini, toolkit, column = system_options.open_system(args, reporter, (args.output, args.report), tunes=True)
     ini.require_effective_weights()
+    warn_if_fixed(ini, reporter.log)
     ini.require_valid_at(args.output)
     config = TuningConfig(**given_options(args, TuningConfig))
     settings = {**asdict(config), "prepared": args.prepared}

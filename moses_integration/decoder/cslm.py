@@ -34,8 +34,13 @@ if TYPE_CHECKING:
     from moses_integration.decoder.tables import Wanted
     from moses_integration.decoder.translation_options import Options
 
-_affiliations = cache(affiliations)
-"""Few distinct alignments occur in a phrase table."""
+
+@cache
+def _affiliations(points: tuple[tuple[int, int], ...], target_words: int, source_words: int) -> list[int] | None:
+    """Return the source position of each target word, None if a point is outside; few alignments are distinct."""
+    if any(source >= source_words or target >= target_words for source, target in points):
+        return None
+    return affiliations(points, target_words, source_words)
 
 
 class NeuralLanguageModelFeature(LanguageModelFeature):
@@ -99,14 +104,17 @@ class NeuralLanguageModelFeature(LanguageModelFeature):
             if not self._scorer.source_window:
                 yield phrase, (0,) * len(target.words)
                 continue
+            pair = options.sentence[start : end + 1], target.words
             if target.words and not target.alignment:
-                pair = b" ".join(options.sentence[start : end + 1]), b" ".join(target.words)
-                raise UserError(
-                    f"{self.path}: is a joint model, but the phrase table has no word alignment of "
-                    f"`{' ||| '.join(map(quote, pair))}`; build the table with alignments"
-                )
+                raise self._fault("the phrase table has no word alignment of", pair, "build the table with alignments")
             positions = _affiliations(target.alignment, len(target.words), end + 1 - start)
+            if positions is None:
+                raise self._fault("the phrase table aligns words outside of", pair, "write points as source-target")
             yield phrase, tuple(start + position for position in positions)
+
+    def _fault(self, reason: str, pair: tuple[Words, Words], remedy: str) -> UserError:
+        shown = " ||| ".join(quote(b" ".join(words)) for words in pair)
+        return UserError(f"{self.path}: is a joint model, but {reason} `{shown}`; {remedy}")
 
     def _source_windows(self, sentence: Words) -> Ids:
         vocabulary = self._scorer.model.source_vocabulary

@@ -152,7 +152,8 @@ class MosesIni(IniLines):
 
     def language_model(self) -> Path:
         for feature in self.features():
-            if feature.kind == "KENLM":
+            # The n-gram model of another factor has other words.
+            if feature.kind == "KENLM" and feature.arguments.get("factor", "0") == "0":
                 return self.path_of(feature)
         raise UserError(f"{self.name}: has no KENLM feature with an n-gram model; give one by {arg_name('backoff')}")
 

@@ -49,12 +49,10 @@ class OptionsInContext:
         table = ini.phrase_table()
         self._column = self._selecting.columns[table.label].stop
         """Index of the new component among those of all features."""
-        self.model = LogLinearModel(
-            [
-                TableScores(table.label, table.weight_count) if one.label == table.label else one
-                for one in self._selecting.features
-            ]
-        )
+        scores = TableScores(table.label, table.weight_count)
+        features = {one.label: one for one in self._selecting.features}
+        scores.tuneable = features[table.label].tuneable
+        self.model = LogLinearModel([*(features | {table.label: scores}).values()])
         """The model with the column, without a table."""
         self.model.set_weights(ini.weights_of_features())
 

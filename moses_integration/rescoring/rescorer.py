@@ -192,6 +192,8 @@ class Rescorer:
         tuned = tune_on_list(candidates, weights, self.processes or available_cores())
         seconds["tuning"] = round(time.monotonic() - started, 1)
         self.log(f"dev BLEU {tuned.bleu:.2f}, held-out dev BLEU {tuned.held_out:.2f}")
+        if ini and tuned.held_out <= before:
+            self.log("the held-out dev BLEU is no higher than with the ini's weights: do not use these weights")
         path = Path(ini.name) if ini else None
         digest = sha256_of(backoff) if backoff else None
         TunedWeights(output, path, backoff, digest, self.scorers, digests, tuned.weights).write(

@@ -25,6 +25,7 @@ from moses_integration.toolkits.moses_tables import (
 from moses_integration.toolkits.toolkit import NbestRequest, SentencesCallback, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_dev_set
 from moses_integration.tuning.tunings import Tuning, TuningConfig
+from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.text import ProgressCallback, no_progress, text_lines
 from phrasescore.workers import available_cores
@@ -62,7 +63,14 @@ class MosesToolkit:
         check_features(ini)
         for feature in ini.features() if tunes else ():
             ini.check_label(feature)
-        if ini.values("inputtype") in ([], ["0"]) and not ini.values("factor-delimiter"):
+        if ini.values("inputtype") == ["1"]:
+            raise UserError(
+                f"{ini.location('inputtype')}: confusion networks have several lines for a sentence, which are not "
+                "supported; give lattices (2), or run moses yourself"
+            )
+        # `|` separates alternative translations in XML.
+        has_xml = ini.values("xml-input") not in ([], ["pass-through"], ["ignore"])
+        if ini.values("inputtype") in ([], ["0"]) and not ini.values("factor-delimiter") and not has_xml:
             require_moses_words(text_lines(source), source, max(1, len(ini.values("input-factors"))))
 
     def check_folder(self, folder: Path) -> None:

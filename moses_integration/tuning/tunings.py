@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
+from moses_integration.ini import MosesIni
 from phrasescore.configuration import option
 from phrasescore.text import Log
 
@@ -57,6 +58,17 @@ def log_spread(tunings: Sequence[Tuning], log: Log) -> None:
     if len(tunings) > 1:
         log(f"dev BLEU of {len(tunings)} seeds: mean {mean:.2f}, standard deviation {deviation:.2f}")
     warn_if_noise(mean, log)
+
+
+def warn_if_fixed(ini: MosesIni, log: Log) -> None:
+    """Log a warning about features with a fixed weight, which n-best lists lack, so that tuning does not see them."""
+    for feature in ini.features():
+        is_fixed = feature.arguments.get("tuneable", "true") in ("false", "no", "n", "0")
+        if is_fixed and feature.kind != "UnknownWordPenalty":
+            log(
+                f"{ini.at(feature.row)}: {feature.label} has tuneable=false, so n-best lists lack its scores, and "
+                "weights are tuned as if it did not exist; remove tuneable=false unless its influence is small"
+            )
 
 
 def warn_if_noise(bleu: float, log: Log) -> None:

@@ -210,17 +210,19 @@ class _Checker:
             )
         if report.repeated_pairs:
             report.notes.append(f"pairs that occur twice: {report.repeated_pairs:,}; Moses keeps both as options")
-        if str(path) != STANDARD_STREAM:
-            self._check_compression(Path(path))
+        if str(path) != STANDARD_STREAM and (problem := compression_problem(Path(path))):
+            self.file_problem(problem)
 
-    def _check_compression(self, path: Path) -> None:
-        """Check that Moses can decompress the table: it decides by the name, and supports gzip only."""
-        if not path.is_file() or not path.stat().st_size:
-            return
-        with path.open("rb") as stream:
-            compression = detect_format(stream.read(MAGIC_LENGTH))
-        if compression not in (None, "gz"):
-            self.file_problem(f"is {compression} data, which Moses does not read in a table; compress it as .gz")
-        elif (compression == "gz") != (path.suffix == ".gz"):
-            kind = "gzip data" if compression else "plain text"
-            self.file_problem(f"is {kind} under the name {path.name}, and Moses goes by the name; rename it")
+
+def compression_problem(path: Path) -> str | None:
+    """Return why Moses cannot decompress a table, or None: it decides by the name, and supports gzip only."""
+    if not path.is_file() or not path.stat().st_size:
+        return None
+    with path.open("rb") as stream:
+        compression = detect_format(stream.read(MAGIC_LENGTH))
+    if compression not in (None, "gz"):
+        return f"is {compression} data, which Moses does not read in a table; compress it as .gz"
+    if (compression == "gz") != (path.suffix == ".gz"):
+        kind = "gzip data" if compression else "plain text"
+        return f"is {kind} under the name {path.name}, and Moses goes by the name; rename it"
+    return None

@@ -347,7 +347,7 @@ def _prune_reordering(reordering: str | Path, kept: Iterable[bytes], output: Bin
         if wanted is not None:
             raise UserError(
                 f"{reordering}: lacks `{quote(b' ||| '.join(wanted))}` of the phrase table, or has another order; give "
-                "the reordering table that was built with it"
+                "the reordering table that was built with it, with the same factors of words"
             )
 
 

@@ -61,8 +61,8 @@ def test_the_straightforward_scorer_gives_the_engine_s_scores() -> None:
 def test_annotating_from_file_to_file() -> None:
     found = annotation.measure(TABLE, "cpu", lines=1024, repetitions=1, processes=[1])
     assert found["lines"] == 1024
-    assert found["1 processes"]["pairs_per_second"] > 0
-    assert found["1 processes"]["pairs_per_cpu_second"] > 0
+    assert found["auto, 1 processes"]["pairs_per_second"] > 0
+    assert found["auto, 1 processes"]["pairs_per_cpu_second"] > 0
 
 
 @pytest.mark.usefixtures("small_networks")

@@ -22,6 +22,13 @@ def test_the_output_is_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert MosesIni.read(output).feature("TranslationModel0").width == 5
 
 
+def test_a_table_that_moses_cannot_read_is_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copy(MINI / "phrase-table.5.gz", tmp_path / "table")
+    options = ["--table", str(tmp_path / "table"), "-o", str(tmp_path / "five.ini")]
+    assert main(["add-column", str(MINI / "moses.ini"), *options]) == 0
+    assert f"{tmp_path}/table: is gzip data under the name table, and Moses goes by" in capsys.readouterr().err
+
+
 def test_the_source_of_paths_is_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import numpy as np
@@ -122,6 +123,10 @@ def test_what_lacks_the_alignment_is_an_error(
     code = main(["decode", str(ini), "--source", str(small_dev[0]), "-o", str(tmp_path / "out"), *FAST])
     message = sentence_of(code, capsys.readouterr().err.encode())
     assert "is a joint model, but the phrase table has no word alignment of `" in message
+    table.write_bytes(b"\n".join(re.sub(rb"(\d+)-(\d+)", rb"\2-\1", line) for line in lines) + b"\n")
+    code = main(["decode", str(ini), "--source", str(small_dev[0]), "-o", str(tmp_path / "out"), *FAST])
+    message = sentence_of(code, capsys.readouterr().err.encode())
+    assert "is a joint model, but the phrase table aligns words outside of `" in message
 
     decode = ("decode", MINI / "moses.ini", "--source", small_dev[0], "-o", tmp_path / "out", "--nbest", nbest, "3")
     succeed_here("phrasescore-smt", *decode, *FAST)

@@ -86,6 +86,11 @@ def test_the_n_gram_model_is_the_one_of_tuning(
     tuning += ["--processes", "1", "--scorer", f"X={model}", "-o", weights]
     code = main(list(map(str, tuning)))
     assert "without.ini: has no KENLM feature" in sentence_of(code, capsys.readouterr().err.encode())
+    # The n-gram model of the second factor is none of words.
+    tags = f"[feature]\nKENLM factor=1 order=3 path={MINI}/lm.fr.arpa\n"
+    without.write_text(without.read_text().replace("[feature]\n", tags))
+    assert main(list(map(str, tuning))) == 1
+    assert "without.ini: has no KENLM feature" in capsys.readouterr().err
     moved = tmp_path / "moved.arpa"
     shutil.copy(MINI / "lm.fr.arpa", moved)
     succeed(*tuning, "--backoff", moved)

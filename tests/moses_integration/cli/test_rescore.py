@@ -8,7 +8,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -16,6 +16,7 @@ from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest, write_nbest
 from moses_integration.per_text.position_tags import tag_word
+from moses_integration.rescoring.reranking import ListTuning, tune_on_list
 from moses_integration.tuning.bleu import read_references
 from phrasescore.files import read_lines, sha256_of, write_lines
 from tests.cli.running import last_of_each
@@ -115,6 +116,17 @@ def test_no_scorer_tunes_the_old_weights(rescore: Rescore, tmp_path: Path, capsy
     assert set(json.loads(path.read_text())["weights"]) == set(MosesIni.read(MINI / "moses.ini").weights()) - {
         "UnknownWordPenalty0"
     }
+
+
+def test_weights_without_a_gain_are_reported(
+    rescore: Rescore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def without_gain(*arguments: Any) -> ListTuning:
+        return replace(tune_on_list(*arguments), held_out=1.0)
+
+    monkeypatch.setattr("moses_integration.rescoring.rescorer.tune_on_list", without_gain)
+    assert rescore(*TUNE, *QUICK, "-o", tmp_path / "weights.json") == 0
+    assert "no higher than with the ini's weights: do not use these weights" in capsys.readouterr().err
 
 
 def test_plain_text(rescore: Rescore, plain_texts: Path, plain_system: Path, tmp_path: Path) -> None:

@@ -38,6 +38,17 @@ def test_a_stream_gets_one_ini(
     assert capfd.readouterr().out.count("[feature]") == 1
 
 
+def test_a_feature_that_tuning_does_not_see_is_logged(
+    small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], no_moses: None
+) -> None:
+    ini = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
+    ini.set_argument("LM0", "tuneable", "false")
+    ini.write(tmp_path / "moses.ini")
+    texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1]), "--prepared"]
+    assert main(["tune", str(tmp_path / "moses.ini"), *texts, *QUICK, "-o", str(tmp_path / "tuned.ini")]) == 0
+    assert ": LM0 has tuneable=false, so n-best lists lack its scores" in capsys.readouterr().err
+
+
 def test_repeated_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     texts = ["--source", "dev.en", "--reference", "dev.fr", "-o", "tuned.ini"]
     assert main(["tune", str(MINI / "moses.ini"), *texts, "--seeds", "1", "2", "1"]) == 2

@@ -44,6 +44,14 @@ def find_without() -> tuple[Callable[[Words], object], Callable[[int], None]]:
     return model.translations, model.limit_cache
 
 
+def test_a_table_that_is_not_tuned_stays_so() -> None:
+    ini = MosesIni.read(MINI / "moses.tuned.ini").with_absolute_paths()
+    add_column_in_context(ini, 0.1)
+    ini.set_argument("TranslationModel0", "tuneable", "false")
+    options = OptionsInContext(ini, WORDS, read_settings(MosesIni.read(MINI / "moses.tuned.ini")))
+    assert not options.model.tuneable_F[options.model.columns["TranslationModel0"]].any()
+
+
 @pytest.mark.parametrize(("make", "kept"), [(find_in_context, 4), (find_without, 1)])
 def test_the_most_recently_used_phrases_are_kept(
     make: Callable[[], tuple[Callable[[Words], object], Callable[[int], None]]], kept: int, found: list[Words]

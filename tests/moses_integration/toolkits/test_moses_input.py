@@ -10,6 +10,9 @@ from unittest.mock import Mock
 import pytest
 
 from moses_integration.cli import main
+from moses_integration.ini import MosesIni
+from moses_integration.toolkits.installation import Installation
+from moses_integration.toolkits.moses import MosesToolkit
 from moses_integration.toolkits.moses_tables import require_moses_words
 from phrasescore.errors import UserError
 from tests.conftest import MINI
@@ -66,6 +69,10 @@ def test_a_real_moses_gets_no_such_text(
     source, reference = tmp_path / "source", str(small_dev[1])
     source.write_text(small_dev[0].read_text().replace("\n", " [X]\n", 2))
     text = ["--source", str(source), "--prepared", "-q", "--processes", "1", "--toolkit"]
+    networks = tmp_path / "networks.ini"
+    networks.write_bytes(b"[inputtype]\n1\n" + MosesIni.read(Path(INI)).with_absolute_paths().to_bytes())
+    assert main(["decode", str(networks), *text, "moses"]) == 1
+    assert ": confusion networks have several lines for a sentence" in capsys.readouterr().err
     for command in (
         ["decode", INI, "-o", str(tmp_path / "out")],
         ["tune", INI, "-o", str(tmp_path / "tuned.ini"), "--reference", reference],
@@ -74,3 +81,13 @@ def test_a_real_moses_gets_no_such_text(
         assert f"{source}: line 1: has `[X]`, which Moses takes for a non-terminal" in capsys.readouterr().err
     assert main(["decode", INI, "-o", str(tmp_path / "out"), *text, "embedded"]) == 0
     assert (tmp_path / "out").read_text().count("[X]") == 2
+
+
+def test_alternatives_in_xml_are_no_factors(tmp_path: Path) -> None:
+    (tmp_path / "source").write_text('the <np translation="maison||logis">house</np>\n')
+    toolkit = MosesToolkit(Installation(fake_moses(tmp_path / "moses")), 1)
+    ini = MosesIni.read(Path(INI))
+    with pytest.raises(UserError, match="where Moses expects 1 factor a word"):
+        toolkit.check(ini, tmp_path / "source", tmp_path, tunes=False)
+    ini.set_values("xml-input", ["exclusive"])
+    toolkit.check(ini, tmp_path / "source", tmp_path, tunes=False)

@@ -203,7 +203,7 @@ def test_tables_are_filtered_as_moses_reads_them(pretended: MosesToolkit, tmp_pa
         ("input-factor=0", "input-factor=1", {3}),
         ("type=wbe-msd-bidirectional-fe", "type=wbe-msd-bidirectional-e", {4}),
         ("num-features=4", "num-features=4 filterable=false", {3}),
-        ("[weight]", "[inputtype]\n1\n[weight]", {3, 4}),
+        ("[weight]", "[inputtype]\n2\n[weight]", {3, 4}),
         ("[weight]", "[xml-input]\nexclusive\n[weight]", {3, 4}),
         ("[weight]", "[search-algorithm]\n3\n[weight]", {3, 4}),
         ("[weight]", "[search-algorithm]\n1\n[xml-input]\npass-through\n[weight]", set()),
