@@ -121,12 +121,12 @@ class RecurrentDecoder(Decoder):
     """h'_t = f(h'_{t-1}, e(y_{t-1}), c) with e(y_0) = 0 (section 2.2 and appendix A.1.2), and its variants."""
 
     def __init__(self, words: int, config: ModelConfig, encoder: Encoder) -> None:
-        fixed = encoder.context if config.feed_context else 0
+        fixed = encoder.summary_size if config.feed_context else 0
         word = config.embedding if config.feed_word else 0
-        readout = make_readout(config, word, encoder.outputs if config.has_attention else fixed)
+        readout = make_readout(config, word, encoder.annotation_size if config.has_attention else fixed)
         super().__init__(words, config, word=word, size=readout.size)
         self.attends_before_step, self.feeds_summary = config.attends_before_step, config.feeds_summary
-        context = encoder.outputs if self.attends_before_step else fixed
+        context = encoder.annotation_size if self.attends_before_step else fixed
         unit, upper = _shared_units(config, encoder, context) if config.share_units else _units(config, word, context)
         self.initial = make_bridge(config, encoder, unit)
         if config.share_units:
@@ -137,7 +137,9 @@ class RecurrentDecoder(Decoder):
         self.inputs = config.embedding if config.share_units else word
         """Input size of the lowest unit: m, or 0 if no words are fed."""
         self.readout = readout
-        self.attention = ATTENTIONS[config.attention](config.hidden, encoder.outputs) if config.has_attention else None
+        self.attention = (
+            ATTENTIONS[config.attention](config.hidden, encoder.annotation_size) if config.has_attention else None
+        )
         self.feed: nn.Linear | None = None
         if config.input_feeding:
             if config.readout != "attentional":

@@ -187,7 +187,7 @@ def make_bridge(config: ModelConfig, encoder: Encoder, unit: RecurrentUnit) -> B
     """Build the bridge to a decoder of this unit; what the encoder lacks for it is an error."""
     form, layers = config.bridge, config.decoder_layers
     if form == "context":
-        return ContextBridge(encoder.context, unit.state, layers)
+        return ContextBridge(encoder.summary_size, unit.state, layers)
     if not isinstance(encoder, RecurrentEncoder):
         raise UserError(f"bridge `{form}` needs the states of a recurrent encoder; set `bridge` to context")
     if form != "last" and len(encoder.directions) == 1:

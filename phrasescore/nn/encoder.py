@@ -52,10 +52,10 @@ class EncodedSource:
 class Encoder(nn.Module):
     """The interface of an encoder."""
 
-    def __init__(self, words: int, config: ModelConfig, *, context: int, outputs: int) -> None:
-        """Build the word vectors, with weights yet to be initialised; `context` and `outputs` are the sizes k and d."""
+    def __init__(self, words: int, config: ModelConfig, *, summary_size: int, annotation_size: int) -> None:
+        """Build the word vectors, with weights yet to be initialised; the sizes are k and d."""
         super().__init__()
-        self.context, self.outputs = context, outputs
+        self.summary_size, self.annotation_size = summary_size, annotation_size
         self.embedding = WordEmbedding(words, config.embedding, bias=config.biases == "authors")
 
     def forward(self, sources: SourceBatch) -> EncodedSource:
@@ -93,7 +93,8 @@ class RecurrentEncoder(Encoder):
         hidden = config.hidden // 2 if config.directions == "halves" else config.hidden
         outputs = ways * hidden
         has_summary = config.summary and config.uses_summary
-        super().__init__(words, config, context=config.hidden if has_summary else outputs, outputs=outputs)
+        summary_size = config.hidden if has_summary else outputs
+        super().__init__(words, config, summary_size=summary_size, annotation_size=outputs)
         self.hidden, self.layers = hidden, config.encoder_layers
         self.reverse, self.annotate = config.reverse_source, config.has_attention
         build = UNITS[config.encoder_unit]

@@ -181,7 +181,7 @@ class TransformerEncoder(Encoder):
     """
 
     def __init__(self, words: int, config: ModelConfig) -> None:
-        super().__init__(words, config, context=config.hidden, outputs=config.hidden)
+        super().__init__(words, config, summary_size=config.hidden, annotation_size=config.hidden)
         self.stack = TransformerStack(config, config.encoder_layers)
         self.marks = SpanMarks(config.hidden, ()) if config.in_context else None
 
@@ -233,7 +233,7 @@ class TransformerDecoder(Decoder):
         if isinstance(encoder, RecurrentEncoder):
             raise UserError("decoder `transformer` reads the words of encoder `transformer`; set `encoder` to it")
         super().__init__(words, config, word=config.embedding, size=config.hidden)
-        self.stack = TransformerStack(config, config.decoder_layers, encoder.outputs)
+        self.stack = TransformerStack(config, config.decoder_layers, encoder.annotation_size)
 
     def start(self, encoded: EncodedSource) -> TransformerState:
         assert encoded.annotations_SLd is not None

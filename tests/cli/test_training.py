@@ -81,8 +81,8 @@ def test_evaluations_follow_the_updates_that_are_given() -> None:
 
 def test_in_context_the_updates_follow_the_text() -> None:
     text = ("--source", "a", "--target", "b", "--alignment", "c")
-    assert settings(*text).by_size == {"max_updates", "evaluate_every"}
-    assert settings(*text, "--max-minutes", "4").by_size == set()
+    assert settings(*text).by_size == {"dropout", "max_updates", "evaluate_every"}
+    assert settings(*text, "--max-minutes", "4").by_size == {"dropout"}
 
 
 def test_a_pass_takes_all_sentences() -> None:

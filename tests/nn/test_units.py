@@ -205,7 +205,7 @@ def additions() -> Iterator[None]:
         """c = tanh(V sum_j e(x_j)), which ignores the order of the words; the annotations are the word vectors."""
 
         def __init__(self, words: int, config: ModelConfig) -> None:
-            super().__init__(words, config, context=config.hidden, outputs=config.embedding)
+            super().__init__(words, config, summary_size=config.hidden, annotation_size=config.embedding)
             self.summary = nn.Linear(config.embedding, config.hidden)
 
         def prepare(self, sources: SourceBatch) -> None:
