@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, parse_truth
 from phrasescore.configuration import option
 from phrasescore.text import Log
 
@@ -63,8 +63,11 @@ def log_spread(tunings: Sequence[Tuning], log: Log) -> None:
 def warn_if_fixed(ini: MosesIni, log: Log) -> None:
     """Log a warning about features with a fixed weight, which n-best lists lack, so that tuning does not see them."""
     for feature in ini.features():
-        is_fixed = feature.arguments.get("tuneable", "true") in ("false", "no", "n", "0")
-        if is_fixed and feature.kind != "UnknownWordPenalty":
+        try:
+            is_tuned = parse_truth(feature.arguments.get("tuneable", "true"))
+        except ValueError:
+            continue  # The toolkit reports it.
+        if not is_tuned and feature.kind != "UnknownWordPenalty":
             log(
                 f"{ini.at(feature.row)}: {feature.label} has tuneable=false, so n-best lists lack its scores, and "
                 "weights are tuned as if it did not exist; remove tuneable=false unless its influence is small"

@@ -42,7 +42,7 @@ def test_a_feature_that_tuning_does_not_see_is_logged(
     small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], no_moses: None
 ) -> None:
     ini = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
-    ini.set_argument("LM0", "tuneable", "false")
+    ini.set_argument("LM0", "tuneable", "False")
     ini.write(tmp_path / "moses.ini")
     texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1]), "--prepared"]
     assert main(["tune", str(tmp_path / "moses.ini"), *texts, *QUICK, "-o", str(tmp_path / "tuned.ini")]) == 0
