@@ -12,10 +12,9 @@ from typing import Any
 
 from experiments.speed import scoring
 from experiments.timing import Timing, timed
-from phrasescore.device import choose_device
+from phrasescore.device import Precision
 from phrasescore.files import open_output
 from phrasescore.model_folder import save_description, save_weights
-from phrasescore.nn.cpu_products import has_int8
 from phrasescore.workers import available_cores
 
 
@@ -29,9 +28,7 @@ def measure(
     """
     chunks = scoring.chunks_of_lines(table, lines)
     lines = sum(map(len, chunks))
-    precisions = (
-        ["auto", "int8"] if choose_device(device_name, "auto").torch_device.type == "cpu" and has_int8() else ["auto"]
-    )
+    precisions: list[Precision] = ["auto", *scoring.int8_if_supported(device_name)]
     variants = product(precisions, processes or sorted({1, available_cores()}))
     timings: dict[tuple[str, int], list[Timing]] = {variant: [] for variant in variants}
     with TemporaryDirectory() as folder:

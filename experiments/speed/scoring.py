@@ -74,9 +74,7 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
         repetitions: number of repetitions of each scorer.
     """
     model = random_model(table)
-    precisions: list[Precision] = ["fp32", "bf16"]
-    if choose_device(device_name, "fp32").torch_device.type == "cpu" and has_int8():
-        precisions.append("int8")
+    precisions: list[Precision] = ["fp32", "bf16", *int8_if_supported(device_name)]
     devices = {precision: choose_device(device_name, precision) for precision in precisions}
     # Use one batch size for both precisions, so that both score the same lines.
     batch_pairs = EncoderDecoderScorer(model, devices["fp32"]).batch_pairs
@@ -136,6 +134,12 @@ def measure_engine(table: Path, device_name: str, lines: int, repetitions: int) 
         rate = counter.get_total_flops() / pairs * found[name]["pairs_per_second"]
         found[name]["share_of_roofline"] = rate / product_rate(device)
     return found
+
+
+def int8_if_supported(device_name: str) -> list[Precision]:
+    """Return the precision int8 as a list, which is empty on a GPU and on CPUs without 8-bit products."""
+    on_cpu = choose_device(device_name, "auto").torch_device.type == "cpu"
+    return ["int8"] if on_cpu and has_int8() else []
 
 
 def speed(pairs: int, timings: Sequence[Timing]) -> dict[str, float]:
