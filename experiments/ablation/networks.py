@@ -49,7 +49,7 @@ class Networks:
             folder: folder of the ablation, with the subfolders `system/` and `prepared/`.
             config: configuration with the options of the networks.
             system: dependencies of the system, for the steps.
-            tests: parts with test sets, and the SHA-256 of their files.
+            tests: splits with test sets, and the SHA-256 of their files.
             steps: the steps of the ablation.
             baseline: tunes the baseline with the first seed if necessary, and returns the result.
             processes: number of worker processes.
@@ -141,12 +141,12 @@ class Networks:
         found: Json = self._steps.run(f"perplexity.{network}", depends_on, work)
         return found
 
-    def _text(self, part: str, side: str) -> str:
+    def _text(self, split: str, side: str) -> str:
         """Return the path of a prepared text, for instance of dev."""
-        if part == "train":
+        if split == "train":
             language = self._config.data.source if side == "source" else self._config.data.target
             return str(self._folder / "system" / "corpus" / f"train.{language}")
-        return str(self._folder / "prepared" / f"{part}.{'source' if side == 'source' else 'reference0'}")
+        return str(self._folder / "prepared" / f"{split}.{'source' if side == 'source' else 'reference0'}")
 
     def _train(self, name: str) -> Json:
         """Train a network or a phrase-pair model if necessary; return its description."""
@@ -187,8 +187,8 @@ class Networks:
         """Return the options of word-aligned parallel text, to train and to validate."""
         sides = {"source": self._config.data.source, "target": self._config.data.target, "alignment": "align"}
         return {
-            f"--{prefix}{side}": str(self._folder / "system" / "corpus" / f"{part}.{end}")
-            for prefix, part in (("", "train"), ("validation-", "validation"))
+            f"--{prefix}{side}": str(self._folder / "system" / "corpus" / f"{split}.{end}")
+            for prefix, split in (("", "train"), ("validation-", "validation"))
             for side, end in sides.items()
         }
 
@@ -226,7 +226,7 @@ class Networks:
         annotated.parent.mkdir(exist_ok=True)
         models = [word for network in column.networks for word in ("-m", str(self._folder / network))]
         report = annotated.with_suffix(".json")
-        texts = [self._text(part, "source") for part in ("dev", *self._tests)]
+        texts = [self._text(split, "source") for split in ("dev", *self._tests)]
 
         def work() -> Json:
             command = ["annotate", str(table), *models, "-o", str(annotated), *column.options]

@@ -16,7 +16,7 @@ from experiments.ablation.decoding_time import Rescoring, time_translating
 from experiments.ablation.networks import Networks
 from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.summary import MEASURES, over_runs, summary
-from experiments.data import DataFolder, parts_of_tests, prepare
+from experiments.data import DataFolder, prepare, splits_of_tests
 from experiments.machine import machine
 from experiments.significance import p_value_over_runs
 from experiments.steps import Json, Steps, run_toolkit
@@ -60,8 +60,8 @@ class Ablation:
         """
         self._config, self._folder, self._data_options, self._log = config, folder, data_options, log
         self._toolkit, self._processes = choose_toolkit(config.toolkit, processes), processes
-        self._tests = parts_of_tests(config.data.name, config.data.test)
-        """The part of each test set, by name."""
+        self._tests = splits_of_tests(config.data.name, config.data.test)
+        """The split of each test set, by name."""
         self._first = next(iter(self._tests.values()))
         inside = [row.name for row in config.rows if {"CSLM", "NNJM"} & row.decoded.parts]
         if inside and self._toolkit.name != "embedded":
@@ -79,14 +79,14 @@ class Ablation:
     def run(self) -> Json:
         """Run the remaining steps, write report.json and summary.json, and return the report."""
         data, config = self._data, self._config
-        # The test sets are no part of this, so that others can be added to a finished ablation.
+        # The test sets are not split of this, so that others can be added to a finished ablation.
         text = {"settings": data.description["settings"], "sha256": data.digests("train", "dev")}
         built = [text, config.data.casing, asdict(config.build), self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))
         depends_on = {**system, "data": text["sha256"]}
-        for part in self._tests.values():
-            self._steps.run(f"text.{part}", [depends_on, data.digests(part)], partial(self._prepare, part))
-        tests = {part: data.digests(part) for part in self._tests.values()}
+        for split in self._tests.values():
+            self._steps.run(f"text.{split}", [depends_on, data.digests(split)], partial(self._prepare, split))
+        tests = {split: data.digests(split) for split in self._tests.values()}
         self._networks = Networks(
             self._folder, config, depends_on, tests, self._steps, self._first_of_baseline, self._processes
         )
@@ -145,12 +145,12 @@ class Ablation:
         self._prepare("dev")
         return read_json(self._system / "build.json", "delete the system's folder")
 
-    def _prepare(self, part: str) -> None:
+    def _prepare(self, split: str) -> None:
         """Prepare dev or a test set for the system."""
         text = self._system_text()
-        text.prepare("source", self._data.source_file(part), self._prepared(part, "source"))
-        for number, reference in enumerate(self._data.target_files(part)):
-            text.prepare("target", reference, self._prepared(part, f"reference{number}"))
+        text.prepare("source", self._data.source_file(split), self._prepared(split, "source"))
+        for number, reference in enumerate(self._data.target_files(split)):
+            text.prepare("target", reference, self._prepared(split, f"reference{number}"))
 
     def _system_text(self) -> SystemText:
         text = SystemText.of(MosesIni.read(self._system / "moses.ini"))
@@ -161,17 +161,17 @@ class Ablation:
     def _system(self) -> Path:
         return self._folder / "system"
 
-    def _prepared(self, part: str, side: str) -> Path:
-        return self._folder / "prepared" / f"{part}.{side}"
+    def _prepared(self, split: str, side: str) -> Path:
+        return self._folder / "prepared" / f"{split}.{side}"
 
     # Rows
 
     def _row(self, row: Row) -> dict[str, list[Json]]:
         """Return the results of each training and seed on each test set."""
-        found: dict[str, list[Json]] = {part: [] for part in self._tests.values()}
+        found: dict[str, list[Json]] = {split: [] for split in self._tests.values()}
         for one in row.trainings(self._config.trainings):
-            for part, seeds in (self._rescored(one) if row.listed else self._decoded(one)).items():
-                found[part] += [{"training": one.training, **seed} for seed in seeds]
+            for split, seeds in (self._rescored(one) if row.listed else self._decoded(one)).items():
+                found[split] += [{"training": one.training, **seed} for seed in seeds]
         return found
 
     def _decoded(self, row: Row) -> dict[str, list[Json]]:
@@ -179,13 +179,13 @@ class Ablation:
         ini, depends_on = self._networks.ini_of(row)
         tunings = self._tune(row, ini, depends_on)
         found = dict[str, list[Json]]()
-        for part in self._tests.values():
-            with self._translator(row, ini, part) as translate:
-                found[part] = [
+        for split in self._tests.values():
+            with self._translator(row, ini, split) as translate:
+                found[split] = [
                     self._steps.run(
-                        _step(row, tuning["seed"], part),
-                        [depends_on, tuning, MEASURES, self._data.digests(part)],
-                        partial(self._translate, row, ini, tuning, part, translate),
+                        _step(row, tuning["seed"], split),
+                        [depends_on, tuning, MEASURES, self._data.digests(split)],
+                        partial(self._translate, row, ini, tuning, split, translate),
                     )
                     for tuning in tunings
                 ]
@@ -228,13 +228,13 @@ class Ablation:
             texts = parts
         return texts[0], texts[1:]
 
-    def _translator(self, row: Row, ini: MosesIni, part: str) -> AbstractContextManager[Translate]:
+    def _translator(self, row: Row, ini: MosesIni, split: str) -> AbstractContextManager[Translate]:
         """Return a translator of the dev set or a test set, for the weights of any seed."""
-        return self._toolkit_of(row).translator(ini, self._source(part), self._folder / "rows" / row.label / part)
+        return self._toolkit_of(row).translator(ini, self._source(split), self._folder / "rows" / row.label / split)
 
-    def _source(self, part: str) -> Path:
+    def _source(self, split: str) -> Path:
         """Return the sentences of the tuning set or of a test set."""
-        return self._tuning_text()[0] if part == "dev" else self._prepared(part, "source")
+        return self._tuning_text()[0] if split == "dev" else self._prepared(split, "source")
 
     def _toolkit_of(self, row: Row) -> Toolkit:
         if "CTX" not in row.parts:
@@ -242,17 +242,17 @@ class Ablation:
         column = self._networks.context_column(row, self._processes)
         return self._toolkit.with_context_column(replace(column, log=self._log))
 
-    def _translate(self, row: Row, ini: MosesIni, found: Json, part: str, translate: Translate) -> Json:
+    def _translate(self, row: Row, ini: MosesIni, found: Json, split: str, translate: Translate) -> Json:
         """Translate and score a test set with the weights of one tuning run."""
         tuning = _tuning(found)
         work = self._work(row, tuning.seed)
         tuned = ini.copy()
         tuned.set_weights(tuning.weights)
         tuned.write(work / "moses.ini")
-        tokens = work / f"{part}.tokens"
+        tokens = work / f"{split}.tokens"
         # Use the weights with the precision of the moses.ini.
         translate(tuned.weights(), tokens)
-        return self._scored(row, tuning, part)
+        return self._scored(row, tuning, split)
 
     def _rescored(self, row: Row) -> dict[str, list[Json]]:
         """Return the results of each seed on each test set when networks rerank the lists of the row without them."""
@@ -267,13 +267,13 @@ class Ablation:
                 work = partial(self._tune_on_lists, row, specs, one, translate)
                 tunings.append(self._steps.run(_tuning_step(row, one["seed"]), [one["weights"], *depends_on], work))
         found = dict[str, list[Json]]()
-        for part, seeds in before.items():
-            with self._translator(row, ini, part) as translate:
-                found[part] = [
+        for split, seeds in before.items():
+            with self._translator(row, ini, split) as translate:
+                found[split] = [
                     self._steps.run(
-                        _step(row, tuning["seed"], part),
+                        _step(row, tuning["seed"], split),
                         [one, tuning, *depends_on],
-                        partial(self._rescore, row, specs, one, tuning, part, translate),
+                        partial(self._rescore, row, specs, one, tuning, split, translate),
                     )
                     for one, tuning in zip(seeds, tunings, strict=True)
                 ]
@@ -287,27 +287,27 @@ class Ablation:
         return asdict(Tuning(before["seed"], found.weights, found.held_out))
 
     def _rescore(
-        self, row: Row, specs: Sequence[FeatureSpec], before: Json, found: Json, part: str, translate: Translate
+        self, row: Row, specs: Sequence[FeatureSpec], before: Json, found: Json, split: str, translate: Translate
     ) -> Json:
         """Rescore and score a test set."""
         tuning = _tuning(found)
-        ranked = rerank(self._lists(row, specs, before, part, translate), tuning.weights)
-        sentences = len(list(text_lines(self._prepared(part, "source"))))
-        write_lines(self._work(row, tuning.seed) / f"{part}.tokens", best_of(ranked, sentences))
-        return self._scored(row, tuning, part)
+        ranked = rerank(self._lists(row, specs, before, split, translate), tuning.weights)
+        sentences = len(list(text_lines(self._prepared(split, "source"))))
+        write_lines(self._work(row, tuning.seed) / f"{split}.tokens", best_of(ranked, sentences))
+        return self._scored(row, tuning, split)
 
     def _lists(
-        self, row: Row, specs: Sequence[FeatureSpec], before: Json, part: str, translate: Translate
+        self, row: Row, specs: Sequence[FeatureSpec], before: Json, split: str, translate: Translate
     ) -> list[NbestEntry]:
         """Return the n-best lists of a tuned row, with the scores of the networks of another."""
         work, tuned = self._work(row, before["seed"]), self._tuned(row.decoded, before["weights"])
         # Use the precision of the decoder.
-        device, path = choose_device("auto", "fp32"), work / f"{part}.nbest"
-        translate(tuned.weights(), work / f"{part}.before", NbestRequest(path, self._config.scoring.rescored))
+        device, path = choose_device("auto", "fp32"), work / f"{split}.nbest"
+        translate(tuned.weights(), work / f"{split}.before", NbestRequest(path, self._config.scoring.rescored))
         entries = list(read_nbest(path))
         with share_scoring(len(entries), device) as workers:
             scorers = load_features(specs, device, tuned.language_model(), workers)
-            return add_scores(entries, list(text_lines(self._source(part))), scorers)
+            return add_scores(entries, list(text_lines(self._source(split))), scorers)
 
     def _tuned(self, row: Row, weights: Weights) -> MosesIni:
         """Return the tuned moses.ini of a row without rescoring, with paths in the current folder."""
@@ -315,11 +315,11 @@ class Ablation:
         ini.set_weights(weights)
         return ini
 
-    def _scored(self, row: Row, tuning: Tuning, part: str) -> Json:
+    def _scored(self, row: Row, tuning: Tuning, split: str) -> Json:
         """Write the translation of a test set as plain text; return its scores."""
-        tokens, plain = self._work(row, tuning.seed) / f"{part}.tokens", self._output(row, tuning.seed, part)
+        tokens, plain = self._work(row, tuning.seed) / f"{split}.tokens", self._output(row, tuning.seed, split)
         write_lines(plain, self._system_text().settings.detokenise(read_lines(tokens)))
-        scores = measure(plain, self._data.target_files(part), self._tokenise)
+        scores = measure(plain, self._data.target_files(split), self._tokenise)
         return {
             "seed": tuning.seed,
             "dev_bleu": tuning.bleu,
@@ -340,8 +340,8 @@ class Ablation:
         seed = self._config.seeds[0]
         return {row.label: self._work(row, seed) / "moses.ini" for row in self._config.rows if not row.listed}
 
-    def _output(self, row: Row, seed: int, part: str) -> Path:
-        return self._work(row, seed) / f"{part}.out"
+    def _output(self, row: Row, seed: int, split: str) -> Path:
+        return self._work(row, seed) / f"{split}.out"
 
     @property
     def _tokenise(self) -> str:
@@ -375,12 +375,12 @@ class Ablation:
 
     def _summary(self, row: Row, rows: Mapping[str, dict[str, list[Json]]]) -> Json:
         """Return the figures on the first test set, and those on the others as `tests`."""
-        parts = self._tests.values()
+        splits = self._tests.values()
         # A rescoring row depends on the row that produced its lists.
         systems = {system for one in row.trainings(self._config.trainings) for system in (one, one.decoded)}
         runs = [(system, seed) for system in systems for seed in self._config.seeds]
-        steps = [_tuning_step(*run) for run in runs] + [_step(*run, part) for run in runs for part in parts]
-        figures = {test: self._figures(row, part, rows) for test, part in self._tests.items()}
+        steps = [_tuning_step(*run) for run in runs] + [_step(*run, split) for run in runs for split in splits]
+        figures = {test: self._figures(row, split, rows) for test, split in self._tests.items()}
         first, *others = figures
         return {
             **figures[first],
@@ -389,30 +389,30 @@ class Ablation:
             "tests": {test: figures[test] for test in others},
         }
 
-    def _figures(self, row: Row, part: str, rows: Mapping[str, dict[str, list[Json]]]) -> Json:
+    def _figures(self, row: Row, split: str, rows: Mapping[str, dict[str, list[Json]]]) -> Json:
         """Return the figures on one test set."""
-        runs = rows[row.name][part]
+        runs = rows[row.name][split]
         baseline = [other for other in self._config.rows if not other.parts]
         others = [other for other in (*baseline, *extended_by(row, self._config.rows)) if other != row]
-        against = {other.name: self._compared(row, other, part, rows) for other in others}
+        against = {other.name: self._compared(row, other, split, rows) for other in others}
         return {"seeds": runs, "against": against, **over_runs(runs)}
 
-    def _compared(self, row: Row, other: Row, part: str, rows: Mapping[str, dict[str, list[Json]]]) -> Json:
-        both = [rows[row.name][part], rows[other.name][part]]
+    def _compared(self, row: Row, other: Row, split: str, rows: Mapping[str, dict[str, list[Json]]]) -> Json:
+        both = [rows[row.name][split], rows[other.name][split]]
         mean, before = (spread([run["test_bleu"] for run in runs])[0] for runs in both)
         # Name the method: earlier results exchanged the runs of each sentence independently.
         depends_on = [*both, "runs exchanged together"]
-        name = f"{row.name}.against.{other.name}{_suffix(part)}"
-        p_value = self._steps.run(name, depends_on, lambda: self._p_value(row, other, part))
+        name = f"{row.name}.against.{other.name}{_suffix(split)}"
+        p_value = self._steps.run(name, depends_on, lambda: self._p_value(row, other, split))
         return {"difference": mean - before, "p_value": p_value}
 
-    def _p_value(self, row: Row, other: Row, part: str) -> float:
+    def _p_value(self, row: Row, other: Row, split: str) -> float:
         trainings = self._config.trainings
         runs, others = (
-            [self._output(one, seed, part) for one in system.trainings(trainings) for seed in self._config.seeds]
+            [self._output(one, seed, split) for one in system.trainings(trainings) for seed in self._config.seeds]
             for system in (row, other)
         )
-        return p_value_over_runs(runs, others, self._data.target_files(part), self._tokenise)
+        return p_value_over_runs(runs, others, self._data.target_files(split), self._tokenise)
 
 
 def _tuning(result: Json) -> Tuning:
@@ -424,10 +424,10 @@ def _tuning_step(row: Row, seed: int) -> str:
     return f"{row.label}.seed{seed}.tuning"
 
 
-def _step(row: Row, seed: int, part: str) -> str:
+def _step(row: Row, seed: int, split: str) -> str:
     """Return the name of the step that translates a test set."""
-    return f"{row.label}.seed{seed}{_suffix(part)}"
+    return f"{row.label}.seed{seed}{_suffix(split)}"
 
 
-def _suffix(part: str) -> str:
-    return part.removeprefix("test")
+def _suffix(split: str) -> str:
+    return split.removeprefix("test")

@@ -15,7 +15,7 @@ from experiments.data.sentences import SEED
 from experiments.data.wheels import DEFAULT_CACHE
 from phrasescore.errors import UserError
 
-__all__ = ["DATA_SETS", "DataFolder", "parts_of_tests", "prepare"]
+__all__ = ["DATA_SETS", "DataFolder", "prepare", "splits_of_tests"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class DataSet:
     corpus: Callable[[Request], Corpus]
     """Reads or downloads the text."""
     tests: Mapping[str, str] = field(default_factory=lambda: {"test": "test"})
-    """The test sets, with the parts that hold them."""
+    """The test sets, with the splits that hold them."""
     has_versions: bool = False
     seed: int | None = SEED
     """Seed of drawing dev and test sets; None if the data set has its own."""
@@ -38,8 +38,8 @@ DATA_SETS = {
 }
 
 
-def parts_of_tests(name: str, tests: Sequence[str] = ()) -> dict[str, str]:
-    """Return the parts of a data set that hold these test sets, by default only its first, by the name of the set.
+def splits_of_tests(name: str, tests: Sequence[str] = ()) -> dict[str, str]:
+    """Return the splits of a data set that hold these test sets, by default only its first, by the name of the set.
 
     Raises:
         UserError: there is no such data set or test set.
@@ -76,14 +76,14 @@ def prepare(
         source: language code, such as `en`.
         target: language code.
         origin: folder of the Multi30k files; the other data sets are downloaded.
-        tests: names of test sets, see `parts_of_tests`.
+        tests: names of test sets, see `splits_of_tests`.
         versions: names of the Bible versions to combine; by default all versions of both languages.
         cache: folder for downloads.
 
     Raises:
         UserError: an argument is invalid, a download fails, or the folder holds another data set.
     """
-    chosen, parts = _data_set(name), list(parts_of_tests(name, tests).values())
+    chosen, splits = _data_set(name), list(splits_of_tests(name, tests).values())
     if source == target:
         raise UserError(f"{name}: {source}-{target} cannot be made; give two languages")
     if versions and not chosen.has_versions:
@@ -96,9 +96,9 @@ def prepare(
         "versions": list(versions),
         "seed": chosen.seed,
     }
-    found = find_corpus(folder, settings, parts)
+    found = find_corpus(folder, settings, splits)
     # Files in a folder of the user may have changed.
     if found and origin is None:
         return found
-    request = Request(source, target, origin, parts, versions, cache)
+    request = Request(source, target, origin, splits, versions, cache)
     return write_corpus(folder, chosen.corpus(request), settings)

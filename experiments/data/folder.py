@@ -31,13 +31,13 @@ class Request:
     target: str
     origin: Path | None
     tests: Sequence[str]
-    """The parts with test sets."""
+    """The splits with test sets."""
     versions: Sequence[str]
     cache: Path
 
 
 @dataclass(frozen=True)
-class Part:
+class Split:
     """Source sentences with one or more references, the lists in `targets`."""
 
     sources: list[str]
@@ -48,7 +48,7 @@ class Part:
 class Corpus:
     """A data set in memory."""
 
-    parts: Mapping[str, Part]
+    splits: Mapping[str, Split]
     """`train`, `dev` and test sets."""
     origin: Mapping[str, Any]
     """Origin of the text: versions, hashes, descriptions of references."""
@@ -66,18 +66,18 @@ class DataFolder:
     description: Mapping[str, Any]
     """The content of data.json."""
 
-    def source_file(self, part: str) -> Path:
+    def source_file(self, split: str) -> Path:
         """Return the source side of `train`, `dev` or a test set."""
-        return self.folder / f"{part}.{self.description['settings']['source']}"
+        return self.folder / f"{split}.{self.description['settings']['source']}"
 
-    def target_files(self, part: str) -> list[Path]:
+    def target_files(self, split: str) -> list[Path]:
         """Return the target side of `train`, `dev` or a test set: a file for each reference."""
-        references = self.description["sizes"][part]["references"]
-        return _target_files(self.source_file(part), self.description["settings"]["target"], references)
+        references = self.description["sizes"][split]["references"]
+        return _target_files(self.source_file(split), self.description["settings"]["target"], references)
 
-    def digests(self, *parts: str) -> dict[str, str]:
-        """Return the SHA-256 of each file of some parts, by name."""
-        paths = [path for part in parts for path in (self.source_file(part), *self.target_files(part))]
+    def digests(self, *splits: str) -> dict[str, str]:
+        """Return the SHA-256 of each file of some splits, by name."""
+        paths = [path for split in splits for path in (self.source_file(split), *self.target_files(split))]
         return {path.name: self.description["sha256"][path.name] for path in paths}
 
 
@@ -85,9 +85,9 @@ def write_corpus(folder: Path, corpus: Corpus, settings: Mapping[str, Any]) -> D
     """Write a data set into a folder; data.json comes last.
 
     Raises:
-        UserError: a part is empty, or the folder cannot be written.
+        UserError: a split is empty, or the folder cannot be written.
     """
-    empty = [name for name, part in corpus.parts.items() if not part.sources]
+    empty = [name for name, split in corpus.splits.items() if not split.sources]
     if empty:
         raise UserError(
             f"{settings['name']}: no sentence is left for {' and '.join(empty)} of {settings['source']}-"
@@ -95,10 +95,10 @@ def write_corpus(folder: Path, corpus: Corpus, settings: Mapping[str, Any]) -> D
         )
     make_folder(folder)
     files: dict[str, str] = {}
-    for name, part in corpus.parts.items():
+    for name, split in corpus.splits.items():
         source = folder / f"{name}.{settings['source']}"
-        targets = _target_files(source, settings["target"], len(part.targets))
-        for path, lines in zip([source, *targets], [part.sources, *part.targets], strict=True):
+        targets = _target_files(source, settings["target"], len(split.targets))
+        for path, lines in zip([source, *targets], [split.sources, *split.targets], strict=True):
             content = "".join(f"{line}\n" for line in lines).encode()
             write_atomically(path, content)
             files[path.name] = hashlib.sha256(content).hexdigest()
@@ -108,8 +108,8 @@ def write_corpus(folder: Path, corpus: Corpus, settings: Mapping[str, Any]) -> D
         "tokenised": corpus.tokenised,
         "dropped": dict(corpus.dropped),
         "sizes": {
-            name: {"sentences": len(part.sources), "references": len(part.targets)}
-            for name, part in corpus.parts.items()
+            name: {"sentences": len(split.sources), "references": len(split.targets)}
+            for name, split in corpus.splits.items()
         },
         "sha256": files,
     }
@@ -129,13 +129,13 @@ def find_corpus(folder: Path, settings: Mapping[str, Any], tests: Sequence[str])
     remedy = "choose another folder or delete this one"
     description = read_json(path, remedy)
     try:
-        found, files, parts = description["settings"], dict(description["sha256"]), set(description["sizes"])
+        found, files, splits = description["settings"], dict(description["sha256"]), set(description["sizes"])
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path}: does not describe a data set; {remedy}") from error
     if found != dict(settings):
         differing = [key for key in settings if found.get(key) != settings[key]]
         raise UserError(f"{folder}: holds a data set of another {' and '.join(differing)}; {remedy}")
-    is_whole = parts.issuperset(tests) and all(
+    is_whole = splits.issuperset(tests) and all(
         (folder / name).exists() and sha256_of(folder / name) == digest for name, digest in files.items()
     )
     return DataFolder(folder, description) if is_whole else None

@@ -18,7 +18,7 @@ from typing import Any
 
 import polib
 
-from experiments.data.folder import Corpus, Part, Request
+from experiments.data.folder import Corpus, Request, Split
 from experiments.data.sentences import SEED, Pair, drop_held_out, keep_good, same, tidy
 from experiments.data.wheels import Wheel, fetch
 from phrasescore.errors import UserError
@@ -115,8 +115,8 @@ def corpus(request: Request) -> Corpus:
         raise UserError(f"gettext: no catalogue has the language {language}; give a code such as fr, de or pt_BR")
     good = keep_good(clean(messages, dropped), dropped)
     origin: dict[str, Any] = {"what": "gettext catalogues in wheels on PyPI", "wheels": contributions}
-    parts = _split(good, source, dropped)
-    return Corpus(parts, origin, tokenised=False, dropped=dropped)
+    splits = _draw_splits(good, source, dropped)
+    return Corpus(splits, origin, tokenised=False, dropped=dropped)
 
 
 def read_wheel(path: Path, language: str, dropped: Counter[str], accelerator: str) -> list[Pair]:
@@ -225,7 +225,7 @@ def _fault(raw: Pair, pair: Pair) -> str | None:
     return None
 
 
-def _split(pairs: Sequence[Pair], source: str, dropped: Counter[str]) -> dict[str, Part]:
+def _draw_splits(pairs: Sequence[Pair], source: str, dropped: Counter[str]) -> dict[str, Split]:
     """Draw dev and test from longer messages. Of pairs with the same source or target, only the first can be drawn."""
     longer, seen = [], set[str]()
     for pair in pairs:
@@ -239,9 +239,9 @@ def _split(pairs: Sequence[Pair], source: str, dropped: Counter[str]) -> dict[st
     held_out = set(drawn)
     train = drop_held_out([pair for pair in pairs if pair not in held_out], drawn, dropped)
     swapped = source != MESSAGE_LANGUAGE
-    return {name: _part(part, swapped) for name, part in (("train", train), ("dev", dev), ("test", test))}
+    return {name: _oriented(split, swapped) for name, split in (("train", train), ("dev", dev), ("test", test))}
 
 
-def _part(pairs: Sequence[Pair], swapped: bool) -> Part:
+def _oriented(pairs: Sequence[Pair], swapped: bool) -> Split:
     messages, translations = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    return Part(translations, [messages]) if swapped else Part(messages, [translations])
+    return Split(translations, [messages]) if swapped else Split(messages, [translations])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from experiments.data.folder import Corpus, Part, Request
+from experiments.data.folder import Corpus, Request, Split
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of
 from phrasescore.text import text_lines
@@ -24,7 +24,7 @@ _STEMS = {
     "test.mscoco": "test_2017_mscoco",
 }
 TESTS = {"2016": "test", "2017": "test.2017", "mscoco": "test.mscoco"}
-"""The test sets, with the parts of the data set that hold them."""
+"""The test sets, with the splits of the data set that hold them."""
 
 
 def add_origin_option(parser: argparse.ArgumentParser) -> None:
@@ -50,9 +50,9 @@ def corpus(request: Request) -> Corpus:
     for language in languages:
         if language not in LANGUAGES:
             raise UserError(f"multi30k: has no language {language}; choose among {', '.join(LANGUAGES)}")
-    parts, hashes = dict[str, Part](), dict[str, str]()
-    for part in ("train", "dev", *request.tests):
-        stem = _STEMS[part]
+    splits, hashes = dict[str, Split](), dict[str, str]()
+    for split in ("train", "dev", *request.tests):
+        stem = _STEMS[split]
         paths = [_find(folder, f"{stem}.lc.norm.tok.{language}") for language in languages]
         sides = [list(text_lines(path)) for path in paths]
         hashes |= {path.name: sha256_of(path) for path in paths}
@@ -65,9 +65,9 @@ def corpus(request: Request) -> Corpus:
             decoded = [[line.decode() for line in lines] for lines in sides]
         except UnicodeDecodeError as error:
             raise UserError(f"{folder}: {stem} is not UTF-8 ({error}); copy the files again") from error
-        parts[part] = Part(decoded[0], [decoded[1]])
+        splits[split] = Split(decoded[0], [decoded[1]])
     origin = {"what": "Multi30k, task 1, github.com/multi30k/dataset", "sha256": hashes}
-    return Corpus(parts, origin, tokenised=True)
+    return Corpus(splits, origin, tokenised=True)
 
 
 def _find(folder: Path, name: str) -> Path:

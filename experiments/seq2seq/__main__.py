@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from experiments.data import parts_of_tests, prepare
+from experiments.data import prepare, splits_of_tests
 from experiments.data.multi30k import add_origin_option
 from experiments.seq2seq.comparison import Material, compare
 from experiments.seq2seq.config import Config, read_config
@@ -70,7 +70,7 @@ def _material(args: argparse.Namespace, config: Config, folder: Path) -> Materia
         return Tables(args.tables[0], args.tables[1], args.device)
     task = config.task
     data = prepare("multi30k", folder / "data", task.source, task.target, origin=args.origin, tests=task.test)
-    return Sentences(data, parts_of_tests("multi30k", task.test), config.searches, args.device)
+    return Sentences(data, splits_of_tests("multi30k", task.test), config.searches, args.device)
 
 
 if __name__ == "__main__":

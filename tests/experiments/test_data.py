@@ -17,16 +17,16 @@ import polib
 import pytest
 
 from experiments.data import DataFolder, bible, gettext, prepare, sentences, wheels
-from experiments.data.folder import Corpus, Part, write_corpus
+from experiments.data.folder import Corpus, Split, write_corpus
 from experiments.data.wheels import Wheel
 from phrasescore.errors import UserError
 
 # --- shared -----------------------------------------------------------------------------------------------------------
 
 
-def read(data: DataFolder, part: str) -> tuple[list[str], list[list[str]]]:
+def read(data: DataFolder, split: str) -> tuple[list[str], list[list[str]]]:
     """Return the source lines of a split and the lines of each reference."""
-    source, *targets = (path.read_text().splitlines() for path in (data.source_file(part), *data.target_files(part)))
+    source, *targets = (path.read_text().splitlines() for path in (data.source_file(split), *data.target_files(split)))
     return source, targets
 
 
@@ -87,9 +87,11 @@ def test_a_held_out_source_or_target_leaves_the_training_text() -> None:
 
 
 def test_an_empty_part_is_rejected_and_leaves_no_folder(tmp_path: Path) -> None:
-    parts = {"train": Part(["a"], [["b"]]), "dev": Part([], [[]]), "test": Part(["a"], [["b"]])}
+    splits = {"train": Split(["a"], [["b"]]), "dev": Split([], [[]]), "test": Split(["a"], [["b"]])}
     with pytest.raises(UserError, match="no sentence is left for dev of en-fr"):
-        write_corpus(tmp_path / "out", Corpus(parts, {}, tokenised=True), {"name": "x", "source": "en", "target": "fr"})
+        write_corpus(
+            tmp_path / "out", Corpus(splits, {}, tokenised=True), {"name": "x", "source": "en", "target": "fr"}
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -330,13 +332,13 @@ def software(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(("source", "target"), [("en", "fr"), ("fr", "en")])
 def test_no_message_is_shared_between_the_parts(software: Path, tmp_path: Path, source: str, target: str) -> None:
     data = prepare("gettext", tmp_path / "out", source, target, cache=software)
-    parts = {part: read(data, part) for part in ("train", "dev", "test")}
-    keys = {part: {sentences.same(line) for line in lines} for part, (lines, _) in parts.items()}
-    assert len(keys["dev"]) == len(keys["test"]) == len(parts["dev"][0]) == 10
+    splits = {split: read(data, split) for split in ("train", "dev", "test")}
+    keys = {split: {sentences.same(line) for line in lines} for split, (lines, _) in splits.items()}
+    assert len(keys["dev"]) == len(keys["test"]) == len(splits["dev"][0]) == 10
     assert keys["dev"].isdisjoint(keys["test"] | keys["train"])
     assert keys["test"].isdisjoint(keys["train"])
     # A label is too short for dev and test, and may have two translations.
-    sides = {source: parts["train"][0], target: parts["train"][1][0]}
+    sides = {source: splits["train"][0], target: splits["train"][1][0]}
     labels = [f for e, f in zip(sides["en"], sides["fr"], strict=True) if e == "A label"]
     assert labels == ["Une étiquette first", "Une étiquette second"]
     assert data.description["origin"]["wheels"][0]["messages"] == 101
@@ -406,7 +408,7 @@ def test_versions_are_crossed_and_become_references(bibles: Path, tmp_path: Path
 
 def test_whole_chapters_are_held_out_in_every_version(bibles: Path, tmp_path: Path) -> None:
     data = prepare("bible", tmp_path / "out", "en", "fr", cache=bibles)
-    chapters = {part: set(data.description["origin"]["chapters"][part]) for part in ("dev", "test")}
+    chapters = {split: set(data.description["origin"]["chapters"][split]) for split in ("dev", "test")}
     assert len(chapters["dev"]) == len(chapters["test"]) == 3
     assert not chapters["dev"] & chapters["test"]
     held_out = {tuple(map(int, chapter.split(":"))) for chapter in chapters["dev"] | chapters["test"]}
@@ -442,7 +444,7 @@ def test_versions_can_be_limited(bibles: Path, tmp_path: Path) -> None:
 
 def test_headings_of_psalms_are_left_out(bibles: Path, tmp_path: Path) -> None:
     data = prepare("bible", tmp_path / "out", "en", "de", versions=["web"], cache=bibles)
-    lines = [line for part in ("train", "dev", "test") for line in read(data, part)[0]]
+    lines = [line for split in ("train", "dev", "test") for line in read(data, split)[0]]
     assert verse_text("web", 19, 3, 1) not in lines
     assert verse_text("web", 19, 3, 2) in lines
     assert data.description["dropped"]["verse that carries a heading"] == 20

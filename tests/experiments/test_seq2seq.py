@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from experiments.data import parts_of_tests, prepare
+from experiments.data import prepare, splits_of_tests
 from experiments.pages.results import Results
 from experiments.seq2seq.__main__ import run
 from experiments.seq2seq.comparison import compare
@@ -198,7 +198,7 @@ def test_a_list_is_not_changed_like_a_section(tmp_path: Path) -> None:
 
 
 def compared(config: Config, folder: Path, origin: Path, said: list[str] | None = None) -> dict[str, Any]:
-    tests = parts_of_tests("multi30k", config.task.test)
+    tests = splits_of_tests("multi30k", config.task.test)
     data = prepare("multi30k", folder / "data", "en", "fr", origin=origin, tests=list(tests))
     log = no_log if said is None else said.append
     return compare(config, Sentences(data, tests, config.searches, "cpu"), folder, log)
