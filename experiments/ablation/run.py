@@ -79,7 +79,7 @@ class Ablation:
     def run(self) -> Json:
         """Run the remaining steps, write report.json and summary.json, and return the report."""
         data, config = self._data, self._config
-        # The test sets are not split of this, so that others can be added to a finished ablation.
+        # The system does not depend on the test sets, so that others can be added to a finished ablation.
         text = {"settings": data.description["settings"], "sha256": data.digests("train", "dev")}
         built = [text, config.data.casing, asdict(config.build), self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))

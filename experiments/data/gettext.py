@@ -239,9 +239,9 @@ def _draw_splits(pairs: Sequence[Pair], source: str, dropped: Counter[str]) -> d
     held_out = set(drawn)
     train = drop_held_out([pair for pair in pairs if pair not in held_out], drawn, dropped)
     swapped = source != MESSAGE_LANGUAGE
-    return {name: _oriented(split, swapped) for name, split in (("train", train), ("dev", dev), ("test", test))}
+    return {name: _as_split(chosen, swapped) for name, chosen in (("train", train), ("dev", dev), ("test", test))}
 
 
-def _oriented(pairs: Sequence[Pair], swapped: bool) -> Split:
+def _as_split(pairs: Sequence[Pair], swapped: bool) -> Split:
     messages, translations = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     return Split(translations, [messages]) if swapped else Split(messages, [translations])

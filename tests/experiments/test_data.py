@@ -86,7 +86,7 @@ def test_a_held_out_source_or_target_leaves_the_training_text() -> None:
     assert dropped["shared with dev or test"] == 3
 
 
-def test_an_empty_part_is_rejected_and_leaves_no_folder(tmp_path: Path) -> None:
+def test_an_empty_split_is_rejected_and_leaves_no_folder(tmp_path: Path) -> None:
     splits = {"train": Split(["a"], [["b"]]), "dev": Split([], [[]]), "test": Split(["a"], [["b"]])}
     with pytest.raises(UserError, match="no sentence is left for dev of en-fr"):
         write_corpus(
@@ -330,7 +330,7 @@ def software(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(("source", "target"), [("en", "fr"), ("fr", "en")])
-def test_no_message_is_shared_between_the_parts(software: Path, tmp_path: Path, source: str, target: str) -> None:
+def test_no_message_is_shared_between_the_splits(software: Path, tmp_path: Path, source: str, target: str) -> None:
     data = prepare("gettext", tmp_path / "out", source, target, cache=software)
     splits = {split: read(data, split) for split in ("train", "dev", "test")}
     keys = {split: {sentences.same(line) for line in lines} for split, (lines, _) in splits.items()}
