@@ -22,9 +22,9 @@ from moses_integration.decoder.phrases import words_of
 from moses_integration.ini import Weights
 from moses_integration.nbest import ListFault, NbestEntry, format_number
 from moses_integration.rescoring.features import ListFeature
+from moses_integration.rescoring.weights import maximise_expected_bleu
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates
-from moses_integration.tuning.expected_bleu import maximise_expected_bleu
 from moses_integration.tuning.mert import evaluate
 from phrasescore.errors import UserError
 

@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from moses_integration.nbest import ListFault
+from moses_integration.rescoring.weights import StandardisedLists, maximise_expected_bleu, smooth_bleu
 from moses_integration.tuning.bleu import bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates
-from moses_integration.tuning.expected_bleu import StandardisedLists, maximise_expected_bleu, smooth_bleu
 from moses_integration.tuning.mert import evaluate
 
 REFERENCE = b"a b c d e f g h"
@@ -83,7 +83,7 @@ def test_an_informative_feature_is_found_among_noise() -> None:
 def test_the_penalty_limits_overfitting(monkeypatch: pytest.MonkeyPatch) -> None:
     candidates = random_candidates(40, 40)
     found = maximise_expected_bleu(candidates)
-    monkeypatch.setattr("moses_integration.tuning.expected_bleu.L2_VALUES", (1e-9,))
+    monkeypatch.setattr("moses_integration.rescoring.weights.L2_VALUES", (1e-9,))
     assert held_out_bleu(maximise_expected_bleu(candidates).weights_F, 40) + 0.01 < held_out_bleu(found.weights_F, 40)
 
 

@@ -1,4 +1,4 @@
-"""Weights that maximise the expected BLEU of n-best lists, with a penalty on large weights.
+"""Weights for rescoring: they maximise the expected BLEU of n-best lists, with a penalty on large weights.
 
 With the feature values h(E) of an entry E and the weights w, a list is a probability distribution,
 
