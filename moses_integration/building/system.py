@@ -126,8 +126,8 @@ def build_system(
 ) -> MosesIni:
     """Build a system from parallel text and return its moses.ini, which is written last.
 
-    An earlier system in the folder stays intact until the new one is complete; other files are not touched. The report
-    names the `toolkit`.
+    An earlier system in the folder stays intact until the new one is complete; other files are not touched. The log
+    names an earlier system's tuned ini files, the report names the `toolkit`.
     """
     language_model = f"lm.{text.target_language}.arpa"
     inputs = {"source": given.source, "target": given.target, "alignment": given.alignment}
@@ -149,6 +149,8 @@ def build_system(
         write_json(new / PREPARATION, asdict(text))
         write_json(new / REPORT, build.report)
         _replace_system(folder, new)
+    if tuned := sorted(path.name for path in folder.glob("*.ini") if path.name != INI):
+        log(f"{folder}: {' '.join(tuned)}: from the earlier system; tune again before you translate")
     return write_initial_ini(folder, language_model, config.order)
 
 

@@ -270,11 +270,12 @@ def test_files_that_no_build_wrote_are_not_touched(tmp_path: Path, name: str) ->
 
 def test_other_files_beside_a_system_stay(system: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(system, tmp_path / "system")
-    names = ("corpus/dev.en", "corpus/train.raw.en", "validation/notes", "moses.tuned.ini")
+    names, logged = ("corpus/dev.en", "corpus/train.raw.en", "validation/notes", "moses.tuned.ini"), list[str]()
     (folder / "validation").mkdir()
     for name in names:
         (folder / name).write_text(name)
-    build(folder)
+    build(folder, log=logged.append)
+    assert logged[-1] == f"{folder}: moses.tuned.ini: from the earlier system; tune again before you translate"
     assert [(folder / name).read_text() for name in names] == [*names]
 
 
