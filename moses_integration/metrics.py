@@ -5,6 +5,7 @@ Shape suffixes: S sentences, T trials, 10 BLEU statistics: both lengths, matches
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,7 @@ class Measured:
     """From 0 to 100, higher is better; TER: edits per 100 reference words, lower is better."""
     half_interval: float
     """Half of the 95 % confidence interval, by sacreBLEU's bootstrap over sentences; the environment variable
-    SACREBLEU_SEED sets its seed."""
+    SACREBLEU_SEED sets its seed. NaN without intervals."""
     signature: str
 
 
@@ -88,7 +89,12 @@ def evaluate(
         found = {name: metric.corpus_score(lines, texts, n_bootstrap=resamples) for name, metric in metrics.items()}
         p_value = p_value_of(counted[0], counted[number]) if baseline is not None and number else None
         measured = {
-            name: Measured(one.score, float(one._ci), str(metrics[name].get_signature())) for name, one in found.items()
+            name: Measured(
+                one.score,
+                float(one._ci) if resamples > 1 else math.nan,
+                str(metrics[name].get_signature()),
+            )
+            for name, one in found.items()
         }
         evaluated.append(Evaluated(display_name(path), measured, p_value))
         if not found["BLEU"].totals[-1]:

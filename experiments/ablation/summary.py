@@ -65,8 +65,8 @@ def summary(report: Json) -> Json:
 def over_runs(runs: Sequence[Json]) -> dict[str, Json]:
     """Return mean and standard deviation of each measure over the runs; a single run has no deviation.
 
-    With several trainings, `training` is the standard deviation over the trainings of the mean over their seeds, and
-    `tuning` is the root mean square of the standard deviations over the seeds of a training.
+    With several trainings of equally many seeds, `training` is the standard deviation over the trainings of the mean
+    over their seeds, and `tuning` is the root mean square of the standard deviations over the seeds of a training.
     """
     found: dict[str, Json] = {}
     for measure in MEASURES:

@@ -44,7 +44,7 @@ def add_parser(subparsers: Subparsers) -> None:
     text = "moses.ini of one of the lists: preparation of the text; without it, give --prepared"
     options.add_path(parser, "--ini", "INI", text)
     system_options.add_prepared_option(parser)
-    text = "weights of the lists, 0 or more (default: 1 for each)"
+    text = "weights of the lists, 0 leaves a list out (default: 1 for each)"
     parser.add_argument("--weights", type=partial(_at_least, least=0), nargs="+", metavar="X", help=text)
     text = "mean perplexity of the probabilities of a list, at least 1; larger values give the translations after the "
     text += "first more influence (default: %(default)g)"
@@ -95,7 +95,7 @@ def _posterior(path: Path, source: Sequence[bytes], perplexity: float, reporter:
     except ListFault as fault:
         raise UserError(f"{name}: {fault.reason}") from fault
     of = f"{counted(len(entries), 'translation')} of {counted(len(posterior.probs), 'sentence')}"
-    if posterior.scale:
+    if posterior.scale or perplexity == 1:
         reporter.log(f"{name}: {of}, scale {posterior.scale:.4g}")
     else:
         reporter.log(

@@ -97,12 +97,12 @@ def _total(entry: NbestEntry) -> float:
 def combine(posteriors: Sequence[Posterior], weights: Sequence[float], sentence_count: int) -> Iterator[bytes]:
     """Yield the translation of each sentence with the highest expected BLEU, empty for a sentence without any.
 
-    `weights` are those of the lists in the mean, for example 1 for each.
+    `weights` are those of the lists in the mean, for example 1 for each; 0 leaves a list out.
     """
-    weights = [weight / max(weights) for weight in weights]
+    weighted = [(one, weight / max(weights)) for one, weight in zip(posteriors, weights, strict=True) if weight]
     for sentence in range(sentence_count):
         mean: defaultdict[bytes, float] = defaultdict(float)
-        for posterior, weight in zip(posteriors, weights, strict=True):
+        for posterior, weight in weighted:
             for words, prob in posterior.probs.get(sentence, {}).items():
                 mean[words] += weight * prob
         translations = [*mean]

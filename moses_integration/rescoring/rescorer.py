@@ -269,6 +269,10 @@ class Rescorer:
             raise UsageError(f"{arg_name('backoff')}: changes nothing without a neural language model; leave it out")
 
     def _device(self, specs: Sequence[FeatureSpec]) -> Device:
+        if all(spec.path.is_file() for spec in specs):
+            for name in ("device", "precision"):
+                if getattr(self, name) != "auto":
+                    raise UsageError(f"{arg_name(name)}: changes nothing without a network; leave it out")
         configure_memory()
         # The decoder uses fp32 for language models, so its n-best lists have the same scores.
         is_exact = self.precision == "auto" and any(map(needs_backoff, specs))

@@ -208,6 +208,8 @@ class Settings:
                 found["long_pairs"] = "with parallel text, of which each epoch uses all sentences"
             if self.sentences.subwords is not None:
                 found |= dict.fromkeys(_OF_WORDS, "with `subwords`")
+        if self.data.source_vocabulary and self.data.target_vocabulary:
+            found["vocabulary"] = "with `source_vocabulary` and `target_vocabulary`"
         found |= self.training.without_effect()
         if model.readout != "maxout":
             found["maxout"] = f"with `readout` {model.readout}"

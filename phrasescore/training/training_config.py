@@ -37,7 +37,7 @@ class OptimisationConfig:
     warmup_updates: int | None = setting(
         None,
         "updates over which the learning rate rises from zero (if it is not given: 200, or a tenth of all updates if "
-        "that is less)",
+        "that is less); a tenth of `max_minutes` ends it, too",
         minimum=0,
     )
     final_rate: float = setting(0.02, "learning rate at the end, as a share of the highest", minimum=0, maximum=1)
@@ -171,7 +171,11 @@ class Budget:
     def learning_rate(self, progress: TrainingProgress) -> float:
         """Return the learning rate of the next update: warm-up, then decay over the budget."""
         config, left = self.config, 1.0 - self.spent(progress)
-        warmup = min(1.0, (progress.update + 1) / self.warmup) if self.warmup else 1.0
+        warmup = (progress.update + 1) / self.warmup if self.warmup else 1.0
+        if config.max_minutes is not None:
+            # Nobody knows how many updates fit.
+            warmup = max(warmup, _WARMUP_SHARE * self.spent(progress))
+        warmup = min(1.0, warmup)
         decay = {"constant": 1.0, "linear": left, "cosine": 0.5 * (1 - math.cos(math.pi * left))}[config.schedule]
         return config.learning_rate * warmup * (config.final_rate + (1 - config.final_rate) * decay)
 

@@ -105,6 +105,7 @@ ATTENTION_BEFORE = "--set model.attention=general --set model.attention_order=be
     ("options", "message"),
     [
         ("--preset plain --set model.maxout=5", "`maxout`: has no effect with `readout` state; leave it out"),
+        ("--vocabulary 9 --set data.source_vocabulary=9 --set data.target_vocabulary=9", "`vocabulary`: has no effect"),
         ("--preset plain --set model.summary=true", "`summary`: has no effect with"),
         ("--set model.feed_word=false --set training.teacher_forcing=0.5", "`teacher_forcing`: has no effect with"),
         (f"{ATTENTION_BEFORE} --set model.feed_context=false", "`feed_context`: has no effect with attention before"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -101,6 +102,7 @@ def test_capitals_count_unless_they_are_not_to(tmp_path: Path) -> None:
     system, base = tmp_path / "system", write_changed(tmp_path / "base", 5)
     system.write_text(REFERENCE.read_text().upper())
     [ours] = evaluate([system], [REFERENCE], lowercase=True, resamples=1)
+    assert math.isnan(ours.metrics["BLEU"].half_interval)
     theirs = sacrebleu(REFERENCE, "-i", system, "--lowercase")
     assert ours.metrics["BLEU"].score == pytest.approx(100) == theirs["score"]
     assert ours.metrics["BLEU"].signature == theirs["signature"]

@@ -46,6 +46,12 @@ def test_a_training_that_would_not_end(options: dict[str, Any], is_measured: boo
     Budget(TrainingConfig(schedule="constant"), 30).check(is_measured=True)
 
 
+def test_a_tenth_of_the_minutes_ends_the_warm_up() -> None:
+    budget = Budget(TrainingConfig(max_minutes=1.0, schedule="constant", learning_rate=2.0), 30)
+    rates = [budget.learning_rate(TrainingProgress(update=9, seconds=seconds)) for seconds in (0.0, 3.0, 6.0, 50.0)]
+    assert rates == pytest.approx([0.1, 1.0, 2.0, 2.0])
+
+
 @pytest.mark.parametrize("options", [{"max_updates": 10, "warmup_updates": 11}, {"epochs": 2, "warmup_updates": 61}])
 def test_a_training_that_would_not_reach_its_learning_rate(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=r"`warmup_updates`: is .* so it never reaches the learning rate; give less"):

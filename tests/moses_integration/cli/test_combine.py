@@ -61,6 +61,7 @@ def test_two_systems(combine: Combine, data: Path) -> None:
     bests = [first_of_each(data / name) for name in ("moses.nbest", "network.nbest")]
     assert bests[0] != bests[1]
     assert combine(*lists, "--weights", "1", "0", "--perplexity", "1") == bests[0]
+    assert combine(*lists, "--weights", "0", "1") == combine(lists[1])
     assert combine(*lists, "--weights", "0", "1", "--perplexity", "1") == bests[1]
     both = combine(*lists)
     listed = [{entry.words.decode() for entry in read_nbest(data / name)} for name in ("moses.nbest", "network.nbest")]

@@ -29,7 +29,8 @@ SENTENCES = 30
 # DATA is replaced with the folder of the fixture `data`.
 DEV = ("--nbest", "DATA/nbest", "--source", "DATA/dev.en", "--prepared")
 TUNE = (*DEV, "--reference", "DATA/dev.fr", "--ini", MINI / "moses.ini")
-QUICK = ("--processes", "1", "--precision", "fp32")
+SERIAL = ("--processes", "1")
+QUICK = (*SERIAL, "--precision", "fp32")
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +110,7 @@ def test_networks_for_sentences_need_no_segmentation(rescore: Rescore, data: Pat
 
 def test_no_scorer_tunes_the_old_weights(rescore: Rescore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "weights.json"
-    assert rescore(*TUNE, *QUICK, "-o", path) == 0
+    assert rescore(*TUNE, *SERIAL, "-o", path) == 0
     said = capsys.readouterr().err
     assert f"translations of {SENTENCES} sentences" in said
     assert ", held-out dev BLEU " in said
@@ -125,7 +126,7 @@ def test_weights_without_a_gain_are_reported(
         return replace(tune_on_list(*arguments), held_out=1.0)
 
     monkeypatch.setattr("moses_integration.rescoring.rescorer.tune_on_list", without_gain)
-    assert rescore(*TUNE, *QUICK, "-o", tmp_path / "weights.json") == 0
+    assert rescore(*TUNE, *SERIAL, "-o", tmp_path / "weights.json") == 0
     assert "no higher than with the ini's weights: do not use these weights" in capsys.readouterr().err
 
 
@@ -152,7 +153,7 @@ def test_numbers_of_another_list(
     count = len(list(read_nbest(data / "nbest")))
     numbers, weights, out = tmp_path / "numbers", tmp_path / "weights.json", tmp_path / "out"
     numbers.write_text("".join(f"{row % 7}\n" for row in range(count)))
-    assert rescore(*TUNE, *QUICK, "--scorer", f"X={numbers}", "-o", weights, "-q") == 0
+    assert rescore(*TUNE, *SERIAL, "--scorer", f"X={numbers}", "-o", weights, "-q") == 0
     assert rescore(*DEV, "--weights", weights, "-o", out, "-q") == 1
     assert not out.exists()
     assert rescore(*DEV, "--weights", weights, "--scorer", f"X={numbers}", "-o", out, "-q") == 0
@@ -309,7 +310,7 @@ def test_a_feature_without_a_line_of_weights_weighs_1(
         ini = MosesIni.read(MINI / "moses.ini")
         ini.lines = [new for line in ini.lines for new in (weight if line.startswith("LM0=") else [line])]
         ini.write(tmp_path / "moses.ini")
-        assert rescore(*TUNE, "--ini", tmp_path / "moses.ini", "-o", tmp_path / "weights.json", *QUICK) == 0
+        assert rescore(*TUNE, "--ini", tmp_path / "moses.ini", "-o", tmp_path / "weights.json", *SERIAL) == 0
         told.append(capsys.readouterr().err)
     note = f"{tmp_path / 'moses.ini'}: [weight] has no LM0, so these weights are 1, as in Moses\n"
     assert told[1].replace(note, "") == told[0]
@@ -327,6 +328,7 @@ def test_scorers_with_one_label(rescore: Rescore, capsys: pytest.CaptureFixture[
     [
         ([*DEV, "--weights", "TUNED", "--ini", "x"], "--ini: changes nothing with --weights and --prepared"),
         ([*DEV, "--weights", "TUNED", "--backoff", "lm"], "--backoff: changes nothing without a neural language model"),
+        ([*TUNE, "--device", "cpu"], "--device: changes nothing without a network; leave it out"),
         ([*TUNE, "--backoff", "lm"], "--backoff: changes nothing without a neural language model"),
     ],
 )
