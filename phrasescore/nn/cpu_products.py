@@ -156,7 +156,7 @@ def _scales(rows: Tensor) -> Tensor:
 def _packed(weight_NK: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the weights as oneDNN stores them, their scales and zero points [N]; cached by their version.
 
-    PyTorch's fused optimisers do not raise the version, so training does not use these products.
+    PyTorch's fused optimisers change weights without a new version; training has no 8-bit products.
     """
     version = None if weight_NK.is_inference() else weight_NK._version
     cached: tuple[int | None, tuple[Tensor, Tensor, Tensor]] | None = _packed_weights.get(weight_NK)

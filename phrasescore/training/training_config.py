@@ -173,8 +173,8 @@ class Budget:
         config, left = self.config, 1.0 - self.spent(progress)
         warmup = (progress.update + 1) / self.warmup if self.warmup else 1.0
         if config.max_minutes is not None:
-            # Nobody knows how many updates fit.
-            warmup = max(warmup, _WARMUP_SHARE * self.spent(progress))
+            # The number of updates is unknown in advance, so the warm-up may also end by the clock.
+            warmup = max(warmup, _WARMUP_SHARE * progress.seconds / (60 * config.max_minutes))
         warmup = min(1.0, warmup)
         decay = {"constant": 1.0, "linear": left, "cosine": 0.5 * (1 - math.cos(math.pi * left))}[config.schedule]
         return config.learning_rate * warmup * (config.final_rate + (1 - config.final_rate) * decay)
