@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from experiments.timing import timed
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words, words_of
@@ -87,11 +88,14 @@ def _measure_moses(program: Path, system: Path, text: Path, switches: tuple[str,
         def seconds(number: int) -> float:
             source.write_bytes(b"".join(line + b"\n" for line in lines[:number]))
             command: list[str | Path] = [program, "-f", system.resolve(), "-i", source, "-n-best-list", nbest, "1"]
-            before = _child_seconds()
-            subprocess.run(
-                [*command, "-v", "0", "-threads", "1", *switches], cwd=system.parent, check=True, capture_output=True
-            )
-            return _child_seconds() - before
+            with timed() as timing:
+                subprocess.run(
+                    [*command, "-v", "0", "-threads", "1", *switches],
+                    cwd=system.parent,
+                    check=True,
+                    capture_output=True,
+                )
+            return timing.cpu_seconds
 
         loading = seconds(1)
         rate = (len(lines) - 1) / (seconds(len(lines)) - loading)
@@ -99,12 +103,6 @@ def _measure_moses(program: Path, system: Path, text: Path, switches: tuple[str,
     # The best entry of a sentence comes first; moses2 lists more than it is asked for.
     best = {entry[0]: float(entry[3]) for entry in reversed(entries)}
     return {"sentences per CPU second": rate, "mean model score": float(np.mean(list(best.values())))}
-
-
-def _child_seconds() -> float:
-    """Return the CPU seconds of finished child processes, with those of the kernel, as `time.process_time` does."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def measure_long_sentences() -> dict[str, Any]:

@@ -7,14 +7,14 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from moses_integration.decoder.declaration import KINDS
+from moses_integration.decoder.declaration import KINDS, phrases_in
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.decoder.tables import filter_table
 from moses_integration.ini import IGNORED, FeatureLine, MosesIni
 from phrasescore.errors import UserError, arg_name
 from phrasescore.text import text_lines
-from phrasescore.words import phrases_of, quote, split_words
+from phrasescore.words import quote, split_words
 
 _TEXT_TABLES = ("PhraseDictionaryMemory", "LexicalReordering")
 _PLAIN = {"inputtype": {"0"}, "input-factors": {"0"}, "search-algorithm": {"0", "1"}, "xml-input": {"pass-through"}}
@@ -81,7 +81,7 @@ def _phrases_of_text(ini: MosesIni, text: Path) -> set[bytes]:
     """Return the phrases of a text up to the length that Moses looks up."""
     given = ini.values("max-phrase-length")
     longest = int(given[0]) if given and given[0].isdecimal() else DecoderSettings().longest_phrase
-    return {phrase for line in text_lines(text) for phrase in phrases_of(words_of(line), longest)}
+    return phrases_in(map(words_of, text_lines(text)), longest)
 
 
 # Besides shell syntax: Moses' scripts split some paths at `=`, and remove the first `.gz` of others.
