@@ -106,6 +106,15 @@ class PhrasesInSentences:
             self.sentences.take(sentences), sentence_S, self.first_S[indices], self.end_S[indices]
         )
 
+    def twice(self) -> PhrasesInSentences:
+        """Return each phrase two times in a row, each time in its own copy of the sentence."""
+        sentences = len(self.sentences)
+        return PhrasesInSentences(
+            self.sentences.take(np.tile(np.arange(sentences), 2)),
+            (self.sentence_S[:, None] + np.array([0, sentences])).ravel(),
+            *(np.repeat(bounds, 2) for bounds in (self.first_S, self.end_S)),
+        )
+
     def alone(self) -> Phrases:
         starts = self.sentences.offsets[self.sentence_S] + self.first_S
         return Phrases(self.sentences.ids[ranges(starts, self.lengths)], offsets_of(self.lengths))

@@ -60,14 +60,18 @@ class EncoderDecoder(nn.Module):
         if self.config.has_attention:
             batch.rows_of_nodes()
 
-    def forward(self, batch: PairBatch, teacher_forcing: float = 1.0, label_smoothing: float = 0.0) -> Tensor:
+    def forward(
+        self, batch: PairBatch, teacher_forcing: float = 1.0, label_smoothing: float = 0.0, r_drop: float = 0.0
+    ) -> Tensor:
         """Return ln p(y_t | y_<t, x) of every predicted symbol of the batch, [I]; Eq. 4 is the mean of their sums.
 
         `teacher_forcing` is the share of steps that read the target words. The others read the network's own most
         probable words; 0 gives the free-running loss of the PyTorch tutorials. Less than 1 needs a batch of
         `PairBatch.apart`. `label_smoothing` is the weight of the mean of ln p over all words, which replaces a part of
         ln p of the predicted symbol (Szegedy et al. 2016). In training, `config.self_normalise` times (ln Z)^2 is
-        subtracted from each (Devlin et al. 2014).
+        subtracted from each (Devlin et al. 2014). With `r_drop`, a weight, pairs 2k and 2k + 1 of a batch of
+        `PairBatch.apart` are the same pair with different dropout masks, and half of that weight times the divergence
+        of their predictions is subtracted (R-Drop, Liang et al. 2021).
         """
         free: list[bool] = []
         if teacher_forcing < 1:
@@ -77,6 +81,8 @@ class EncoderDecoder(nn.Module):
         if label_smoothing:
             mean_A = self.softmax.mean_log_probs(s_Ar, log_norm_A)
             log_prob_I = torch.lerp(log_prob_I, mean_A[batch.node_I], label_smoothing)
+        if r_drop:
+            log_prob_I = log_prob_I - 0.5 * r_drop * self.softmax.divergences(s_Ar)[batch.node_I // 2]
         if self.training and self.config.self_normalise:
             log_prob_I = log_prob_I - self.config.self_normalise * log_norm_A.square()[batch.node_I]
         return log_prob_I

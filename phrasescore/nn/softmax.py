@@ -32,6 +32,7 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.nn.cpu_products import int8_linear, int8_rounded, rounded_rows
+from phrasescore.nn.divergence import divergences
 
 _BITS = math.log2(math.e)
 """Bits of a nat."""
@@ -99,6 +100,11 @@ class WordSoftmax(nn.Module):
         with torch.autocast(s_Ar.device.type, enabled=False):
             g_r, b = self.words.weight.mean(0), self.words.bias.mean()
             return torch.mv(s_Ar.to(g_r.dtype), g_r) + b - log_norm_A
+
+    def divergences(self, s_Ar: Tensor) -> Tensor:
+        """Return the divergence of the distributions over all words at nodes 2k and 2k + 1, in nats, [A / 2]."""
+        with torch.autocast(s_Ar.device.type, enabled=False):
+            return divergences(s_Ar, self.words.weight, self.words.bias, self.product_dtype or self.words.weight.dtype)
 
     def logit(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> Tensor:
         """Return l_v of each symbol at its node, [I], in the type of the weights."""

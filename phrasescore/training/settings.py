@@ -211,6 +211,8 @@ class Settings:
         if self.data.source_vocabulary and self.data.target_vocabulary:
             found["vocabulary"] = "with `source_vocabulary` and `target_vocabulary`"
         found |= self.training.without_effect()
+        if not model.dropout and "dropout" not in self.by_size:
+            found["r_drop"] = "without dropout"
         if model.readout != "maxout":
             found["maxout"] = f"with `readout` {model.readout}"
         if not model.feed_word:

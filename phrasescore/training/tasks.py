@@ -101,10 +101,18 @@ class EncoderDecoderTask(Task):
     network: EncoderDecoder
     config: TrainingConfig
 
+    @property
+    def passes(self) -> int:
+        """How often an update reads an example, each time with another dropout mask."""
+        return 2 if self.config.r_drop else 1
+
     def symbol_log_probs(self, batch: PairBatch) -> Tensor:
         """Return ln p of each target symbol of a prepared batch, with gradients, [I]."""
         log_prob_I: Tensor = self.network(
-            on_device(batch, self.device.torch_device), self.config.teacher_forcing, self.config.label_smoothing
+            on_device(batch, self.device.torch_device),
+            self.config.teacher_forcing,
+            self.config.label_smoothing,
+            self.config.r_drop,
         )
         return log_prob_I
 
@@ -131,8 +139,8 @@ class PairTask(EncoderDecoderTask):
         return batches_of_epoch(self.pairs, lines, self.config.batch_size, self.config.seed, epoch)
 
     def log_probs(self, examples: Examples) -> Tensor:
-        """Return ln p of each target symbol, with gradients, [I]."""
-        pairs = self.pairs.take(examples)
+        """Return ln p of each target symbol, with gradients, [I]; with R-Drop, of each pair twice."""
+        pairs = self.pairs.take(np.repeat(examples, self.passes))
         batch = PairBatch.apart(pairs.source, pairs.target)
         self.network.prepare(batch)
         return self.symbol_log_probs(batch)
@@ -156,7 +164,7 @@ class PhrasePairTask(PairTask):
         return np.concatenate((self.lines[self._is_short], some))
 
     def loss(self, examples: Examples) -> BatchLoss:
-        return BatchLoss(-self.log_probs(examples).sum() / len(examples), len(examples))
+        return BatchLoss(-self.log_probs(examples).sum() / (self.passes * len(examples)), len(examples))
 
     def measure(self, pairs: PhrasePairs) -> PairLoss:
         return pair_loss(self.network, in_batches(self.network, pairs), self.device)
@@ -210,8 +218,8 @@ class ContextTask(EncoderDecoderTask):
         if not len(drawn):
             # No phrase pair is consistent with these alignments.
             return BatchLoss(torch.zeros((), device=self.device.torch_device), 0)
-        batch = _batch_of(found.take(drawn), self.network)
-        return BatchLoss(-self.symbol_log_probs(batch).sum() / batch.pairs, batch.pairs)
+        batch = _batch_of(found.take(drawn), self.network, self.passes)
+        return BatchLoss(-self.symbol_log_probs(batch).sum() / batch.pairs, len(drawn))
 
     def drawn(self, examples: Examples, found: AlignedPhrases) -> NDArray[np.int64]:
         """Draw a limited number of pairs for each visit; long pairs are drawn less often.
@@ -233,9 +241,11 @@ class ContextTask(EncoderDecoderTask):
         return pair_loss(self.network, (_batch_of(part, self.network) for part in some), self.device)
 
 
-def _batch_of(pairs: AlignedPhrases, network: EncoderDecoder) -> PairBatch:
-    """Return a batch of pairs, longest target first."""
+def _batch_of(pairs: AlignedPhrases, network: EncoderDecoder, passes: int = 1) -> PairBatch:
+    """Return a batch of pairs, longest target first, each once or twice."""
     pairs = pairs.take(np.lexsort((-pairs.source.lengths, -pairs.target.lengths)))
+    if passes == 2:
+        pairs = AlignedPhrases(pairs.source.twice(), pairs.target.twice())
     batch = PairBatch.apart(pairs.source, pairs.target.alone())
     network.prepare(batch)
     return batch

@@ -107,6 +107,14 @@ class TrainingConfig(OptimisationConfig):
         minimum=0,
         maximum=0.99,
     )
+    r_drop: float = setting(
+        0.0,
+        "weight of R-Drop (Liang et al. 2021): each update reads its examples twice with different dropout, and the "
+        "loss includes the divergence of the two predictions over all words. An update takes two to three times as "
+        "long; 0: no R-Drop",
+        minimum=0,
+        maximum=100,
+    )
 
 
 def fixed_values(*sections: Section) -> dict[str, Any]:
